@@ -1,0 +1,1 @@
+"""What differs by operating system: spawning, ending process trees, locks, atomic writes."""

@@ -1,0 +1,1 @@
+"""The Agent Client Protocol front door (not built yet)."""

@@ -1,0 +1,1 @@
+"""The loop, tools and queues. Touches no files and no wire."""

@@ -1,0 +1,1 @@
+"""One coding session: agent, session, tools and settings in one working directory."""

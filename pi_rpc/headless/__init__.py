@@ -1,0 +1,1 @@
+"""The front door without a client: pi-rpc run."""

@@ -1,0 +1,1 @@
+"""All sessions of this process, shared by the front doors."""

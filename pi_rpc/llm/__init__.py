@@ -1,0 +1,1 @@
+"""Models and providers: one streaming interface over many wire dialects. Knows no agents."""

@@ -1,0 +1,1 @@
+"""The native front door: pi-rpc --stdio."""

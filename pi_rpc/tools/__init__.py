@@ -1,0 +1,1 @@
+"""The built-in tools and the local implementations of the ports they use."""
