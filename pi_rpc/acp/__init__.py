@@ -1,1 +1,0 @@
-"""The Agent Client Protocol front door (not built yet)."""

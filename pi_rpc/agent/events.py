@@ -1,0 +1,321 @@
+"""AgentEvent: everything a run, and the session around it, says.
+
+Owns the event union in process. The loop emits the first group; the harness adds the second, and
+fills in the fields that only it knows (run, message and entry ids), which are ``UNSET`` for users
+of the bare loop. Most structs are the wire's as well; where the wire form differs
+(``message_update``, ``turn_end``, ``agent_end``, ``tool_execution_update``) ``pi_rpc.protocol``
+owns the difference."""
+
+from typing import Any, Literal, TypeAlias
+
+from msgspec import UNSET, Struct, UnsetType
+
+from pi_rpc.agent.tool import Location, ToolKind, ToolResult
+from pi_rpc.llm.events import BlockEvent
+from pi_rpc.llm.messages import (
+    AssistantMessage,
+    ImageBlock,
+    StopReason,
+    ToolResultMessage,
+    Usage,
+    Wire,
+)
+from pi_rpc.llm.stream import AssistantMessageStream
+
+__all__ = [
+    "AgentEnd",
+    "AgentEvent",
+    "AgentSettled",
+    "AgentStart",
+    "Diagnostic",
+    "EntryAppended",
+    "FileChange",
+    "FilesChanged",
+    "LoopEvent",
+    "MessageEnd",
+    "MessageStart",
+    "MessageUpdate",
+    "Queue",
+    "QueueItem",
+    "QueueUpdate",
+    "RunStopReason",
+    "SavePoint",
+    "SessionChanged",
+    "SessionEvent",
+    "ToolExecutionEnd",
+    "ToolExecutionStart",
+    "ToolExecutionUpdate",
+    "TurnEnd",
+    "TurnStart",
+]
+
+RunStopReason: TypeAlias = StopReason | Literal["limit"]
+"""Why a run ended: that of its last assistant message, or a turn, cost or time limit."""
+
+
+# --- what the loop says -------------------------------------------------------------------------
+
+
+class AgentStart(Wire, tag_field="type", tag="agent_start", frozen=True, kw_only=True):
+    """A run, or the next attempt of one, begins."""
+
+    run_id: str | UnsetType = UNSET
+    """The run; set by the harness."""
+
+
+class AgentEnd(Wire, tag_field="type", tag="agent_end", frozen=True, kw_only=True):
+    """An attempt ended. More may follow (retry, compaction, queue): wait for ``agent_settled``."""
+
+    messages: list[Any]
+    """What the attempt added to the conversation, its prompts included."""
+    run_id: str | UnsetType = UNSET
+    """The run; set by the harness."""
+    will_retry: bool | UnsetType = UNSET
+    """A retry follows; set by the harness."""
+
+
+class TurnStart(Wire, tag_field="type", tag="turn_start", frozen=True, kw_only=True):
+    """A turn begins: one assistant message and its tool results."""
+
+
+class TurnEnd(Wire, tag_field="type", tag="turn_end", frozen=True, kw_only=True):
+    """A turn ended."""
+
+    message: AssistantMessage
+    """The reply."""
+    tool_results: list[ToolResultMessage]
+    """The results of its tool calls."""
+
+
+class MessageStart(Wire, tag_field="type", tag="message_start", frozen=True, kw_only=True):
+    """A message begins; an assistant message is still empty."""
+
+    message: Any
+    """The message: of the user, assistant, toolResult or a custom role."""
+    message_id: str | UnsetType = UNSET
+    """Names the message until and after it is stored; set by the harness."""
+    client_message_id: str | UnsetType = UNSET
+    """The id its sender gave it."""
+
+
+class MessageUpdate(Struct, kw_only=True, frozen=True, tag_field="type", tag="message_update"):
+    """An assistant message grew. In-process only; see ``pi_rpc.protocol.events`` for the wire
+    form."""
+
+    assistant_message_event: BlockEvent
+    """What is new."""
+    stream: AssistantMessageStream
+    """The stream it came from."""
+    message_id: str | UnsetType = UNSET
+    """The message; set by the harness."""
+
+    @property
+    def message(self) -> AssistantMessage:
+        """The message as it stands at the moment of looking. Costs time linear in its length."""
+        return self.stream.partial
+
+
+class MessageEnd(Wire, tag_field="type", tag="message_end", frozen=True, kw_only=True):
+    """A message is complete; from a harness: and it is on disk."""
+
+    message: Any
+    """The whole message; replaces what was drawn of it."""
+    message_id: str | UnsetType = UNSET
+    """The message; set by the harness."""
+    client_message_id: str | UnsetType = UNSET
+    """The id its sender gave it."""
+    entry_id: str | UnsetType = UNSET
+    """The session entry that holds it; set by the harness."""
+    parent_id: str | UnsetType | None = UNSET
+    """The entry before it on the branch, null at the root; set by the harness."""
+
+
+class ToolExecutionStart(
+    Wire, tag_field="type", tag="tool_execution_start", frozen=True, kw_only=True
+):
+    """A tool call is about to be checked and run."""
+
+    tool_call_id: str
+    """The call."""
+    tool_name: str
+    """The tool."""
+    args: dict[str, Any]
+    """The arguments as the model gave them."""
+    kind: ToolKind
+    """What the tool does."""
+    title: str
+    """The call in one line, for people."""
+    locations: list[Location]
+    """The places it is about."""
+
+
+class ToolExecutionUpdate(
+    Wire, tag_field="type", tag="tool_execution_update", frozen=True, kw_only=True
+):
+    """A running tool reports."""
+
+    tool_call_id: str
+    """The call."""
+    tool_name: str
+    """The tool."""
+    args: dict[str, Any]
+    """The arguments as the model gave them."""
+    partial_result: ToolResult
+    """What it has; with ``delta`` only what is new, otherwise a replacement."""
+
+
+class ToolExecutionEnd(Wire, tag_field="type", tag="tool_execution_end", frozen=True, kw_only=True):
+    """A tool call ended, or was not run."""
+
+    tool_call_id: str
+    """The call."""
+    tool_name: str
+    """The tool."""
+    result: ToolResult
+    """The result; replaces what was drawn of it."""
+    is_error: bool
+    """It failed or was not run."""
+    duration_ms: float | UnsetType = UNSET
+    """How long it ran; unset when it did not run."""
+
+
+LoopEvent: TypeAlias = (
+    AgentStart
+    | AgentEnd
+    | TurnStart
+    | TurnEnd
+    | MessageStart
+    | MessageUpdate
+    | MessageEnd
+    | ToolExecutionStart
+    | ToolExecutionUpdate
+    | ToolExecutionEnd
+)
+
+
+# --- what the harness adds ----------------------------------------------------------------------
+
+
+class AgentSettled(Wire, tag_field="type", tag="agent_settled", frozen=True, kw_only=True):
+    """The run is over and the session idle. Exactly one per run."""
+
+    run_id: str
+    """The run."""
+    stop_reason: RunStopReason
+    """Why it ended."""
+    aborted: bool
+    """Somebody stopped it."""
+    error_message: str | UnsetType = UNSET
+    """What went wrong, when ``stopReason`` is ``error``."""
+    usage: Usage | UnsetType = UNSET
+    """Tokens of the whole run."""
+    cost: float | UnsetType = UNSET
+    """US dollars of the whole run."""
+    diff: str | UnsetType = UNSET
+    """Unified diff of what the run's edits changed; bounded."""
+
+
+class QueueItem(Wire, frozen=True, kw_only=True):
+    """A message that waits."""
+
+    id: str
+    """Names it for ``queue/remove``."""
+    kind: Literal["steer", "followUp"]
+    """When it is delivered."""
+    text: str
+    """Its text."""
+    images: list[ImageBlock] | UnsetType = UNSET
+    """Its images."""
+    attachments: list[Any] | UnsetType = UNSET
+    """Its attachments, as they were sent."""
+    client_message_id: str | UnsetType = UNSET
+    """The id its sender gave it."""
+
+
+class Queue(Wire, frozen=True, kw_only=True):
+    """What waits to be delivered to the model."""
+
+    steering: list[str]
+    """Texts that go in before the next request, oldest first."""
+    follow_up: list[str]
+    """Texts that go in when the run would end, oldest first."""
+    items: list[QueueItem]
+    """Both, whole, steering first."""
+
+
+class QueueUpdate(Wire, tag_field="type", tag="queue_update", frozen=True, kw_only=True):
+    """The queue changed; this is all of it."""
+
+    steering: list[str]
+    """Texts that go in before the next request, oldest first."""
+    follow_up: list[str]
+    """Texts that go in when the run would end, oldest first."""
+    items: list[QueueItem]
+    """Both, whole, steering first."""
+
+
+class SavePoint(Wire, tag_field="type", tag="save_point", frozen=True, kw_only=True):
+    """Everything up to here is on disk."""
+
+    had_pending_mutations: bool
+    """Changes that had waited for the end of the turn were written."""
+
+
+class SessionChanged(Wire, tag_field="type", tag="session_changed", frozen=True, kw_only=True):
+    """Fields of the session's state changed."""
+
+    changes: dict[str, Any]
+    """The fields by their wire names. On the wire they stand in the event itself."""
+    removed: list[str] | UnsetType = UNSET
+    """Fields that were cleared."""
+
+
+class EntryAppended(Wire, tag_field="type", tag="entry_appended", frozen=True, kw_only=True):
+    """An entry that is no message was stored."""
+
+    entry: Any
+    """The entry."""
+
+
+class FileChange(Wire, frozen=True, kw_only=True):
+    """A file that changed."""
+
+    uri: str
+    """A ``file:`` URI."""
+    kind: Literal["created", "changed", "deleted"]
+    """How."""
+
+
+class FilesChanged(Wire, tag_field="type", tag="files_changed", frozen=True, kw_only=True):
+    """A tool changed files."""
+
+    changes: list[FileChange]
+    """Which."""
+    tool_call_id: str | UnsetType = UNSET
+    """The call that did it."""
+    truncated: bool | UnsetType = UNSET
+    """There were more."""
+
+
+class Diagnostic(Wire, tag_field="type", tag="diagnostic", frozen=True, kw_only=True):
+    """Something the person should know that ends nothing."""
+
+    severity: Literal["error", "warning", "info"]
+    """How bad."""
+    message: str
+    """What, and what to do."""
+    source: str | UnsetType = UNSET
+    """Where it comes from: a file, a hook."""
+
+
+SessionEvent: TypeAlias = (
+    AgentSettled
+    | QueueUpdate
+    | SavePoint
+    | SessionChanged
+    | EntryAppended
+    | FilesChanged
+    | Diagnostic
+)
+
+AgentEvent: TypeAlias = LoopEvent | SessionEvent

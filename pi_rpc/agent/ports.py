@@ -1,0 +1,187 @@
+"""Ports: how tools reach files, processes and people.
+
+Owns the interfaces only. Local implementations are in ``pi_rpc.tools``; the host wraps them with
+the editor's truth. Paths are absolute. Every method that fails raises ``PortError`` with a text a
+model or a person can act on."""
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Protocol, TypeAlias
+
+from pi_rpc.llm.abort import AbortSignal
+
+__all__ = [
+    "Asker",
+    "CommandExit",
+    "FileStat",
+    "FileSystem",
+    "NobodyAsks",
+    "OpenFile",
+    "PortError",
+    "PortErrorCode",
+    "Shell",
+    "ToolContext",
+]
+
+PortErrorCode: TypeAlias = Literal[
+    "not_found",
+    "not_permitted",
+    "is_directory",
+    "not_directory",
+    "not_regular",
+    "too_large",
+    "no_space",
+    "changed",
+    "spawn_failed",
+    "other",
+]
+
+
+class PortError(Exception):
+    """A file, process or person could not be reached."""
+
+    def __init__(self, code: PortErrorCode, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
+@dataclass(frozen=True, slots=True)
+class FileStat:
+    """What is known of a file without reading it."""
+
+    kind: Literal["file", "directory", "other"]
+    size: int
+    """Bytes."""
+    mtime_ns: int
+    mode: int
+
+
+class OpenFile(Protocol):
+    """A regular file open for reading."""
+
+    async def read(self, size: int) -> bytes:
+        """The next bytes, at most ``size``; empty at the end."""
+        ...
+
+    async def seek(self, offset: int) -> None:
+        """Go on reading at a byte offset."""
+        ...
+
+
+class FileSystem(Protocol):
+    """Files, as the person in front of the editor sees them."""
+
+    async def stat(self, path: Path) -> FileStat:
+        """Follow symlinks; raises ``not_found`` where nothing is."""
+        ...
+
+    async def real_path(self, path: Path) -> Path:
+        """The path with symlinks resolved as far as it exists."""
+        ...
+
+    def open(self, path: Path) -> AbstractAsyncContextManager[OpenFile]:
+        """Open a regular file; anything else (device, FIFO, directory) is refused, never read."""
+        ...
+
+    async def read(self, path: Path, *, limit: int | None = None) -> bytes:
+        """The whole file; ``too_large`` when it has more than ``limit`` bytes."""
+        ...
+
+    async def write(self, path: Path, data: bytes) -> None:
+        """Replace the file as one step, creating parents; the old content survives a failure.
+
+        Mode and ownership stay; a symlink's target is replaced, not the link.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class CommandExit:
+    """How a command ended."""
+
+    exit_code: int | None
+    """128 + n when signal n ended it; None when we ended it."""
+    reason: Literal["exited", "aborted", "timed_out"]
+    duration_s: float
+
+
+class Shell(Protocol):
+    """Runs commands of the person's shell."""
+
+    async def run(
+        self,
+        command: str,
+        *,
+        cwd: Path,
+        env: Mapping[str, str],
+        timeout_s: float | None,
+        on_output: Callable[[bytes], None],
+        signal: AbortSignal,
+    ) -> CommandExit:
+        """Run ``command`` with no input, standard output and error merged.
+
+        ``env`` adds to the shell's own environment. ``on_output`` gets bytes as they come, on the
+        event loop. On abort and time limit the whole process tree is ended before this returns;
+        what a normally finished command left in the background lives until ``aclose``."""
+        ...
+
+    async def aclose(self) -> None:
+        """End whatever commands left in the background."""
+        ...
+
+
+class Asker(Protocol):
+    """Asks the person at the other end."""
+
+    async def confirm(self, title: str, message: str) -> bool:
+        """Yes or no; False when nobody can be asked or no answer came."""
+        ...
+
+    async def choose(self, title: str, options: list[str]) -> str | None:
+        """One of ``options``; None when nobody can be asked or the question was dismissed."""
+        ...
+
+    async def enter(self, title: str, placeholder: str = "") -> str | None:
+        """A line of text; None when nobody can be asked or the question was dismissed."""
+        ...
+
+
+class NobodyAsks:
+    """The ``Asker`` where nobody can be asked."""
+
+    async def confirm(self, title: str, message: str) -> bool:
+        """Always False."""
+        del title, message
+        return False
+
+    async def choose(self, title: str, options: list[str]) -> str | None:
+        """Always None."""
+        del title, options
+        return None
+
+    async def enter(self, title: str, placeholder: str = "") -> str | None:
+        """Always None."""
+        del title, placeholder
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolContext:
+    """What a tool works in and with. Every tool is given one."""
+
+    cwd: Path
+    """The session's working directory, absolute."""
+    files: FileSystem
+    shell: Shell
+    asker: Asker = field(default_factory=NobodyAsks)
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Variables for commands (``PI_SESSION_ID`` and so on), added to the shell's environment."""
+    command_timeout_s: float | None = 600.0
+    """Default time limit of commands; None for none."""
+    supports_images: bool = True
+    """The current model can be shown images."""
+    app: Any = None
+    """Whatever the application that embeds the agent wants its own tools to reach."""

@@ -1,1 +1,0 @@
-"""A typed asynchronous client of the native protocol."""

@@ -1,0 +1,132 @@
+"""The interface between a caller and a provider: what is asked, and how the answer is streamed.
+
+Owns the request side (``Context``, ``ToolSpec``, ``StreamOptions``), the signatures a provider
+implements, and ``stream_simple``, which picks the provider by the model's dialect. The answer side
+is ``pi_rpc.llm.stream``."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, TypeAlias
+
+from pi_rpc.llm.abort import AbortController, AbortSignal
+from pi_rpc.llm.events import AssistantMessageEvent
+from pi_rpc.llm.messages import Message, ThinkingLevel
+from pi_rpc.llm.models import Model
+from pi_rpc.llm.stream import AssistantMessageStream, MessageBuilder
+
+__all__ = [
+    "CacheRetention",
+    "Context",
+    "EventBatches",
+    "Provider",
+    "StreamFn",
+    "StreamOptions",
+    "ToolSpec",
+    "stream_simple",
+]
+
+CacheRetention: TypeAlias = Literal["none", "short", "long"]
+
+EventBatches: TypeAlias = AsyncIterator[list[AssistantMessageEvent]]
+"""Block events, one batch per network read; ``start``, ``done`` and ``error`` are the stream's."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """A tool as a model is told of it."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+    """JSON Schema of the arguments, an object."""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a model is asked to continue."""
+
+    messages: Sequence[Message]
+    system_prompt: str = ""
+    tools: Sequence[ToolSpec] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StreamOptions:
+    """How a model is asked. Every field has a working default."""
+
+    api_key: str | None = None
+    signal: AbortSignal = field(default_factory=lambda: AbortController().signal)
+    thinking_level: ThinkingLevel = "off"
+    max_tokens: int | None = None
+    """Most output tokens; None means the model's own limit."""
+    temperature: float | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    session_id: str | None = None
+    """Lets a provider route to a warm prompt cache."""
+    cache_retention: CacheRetention = "short"
+    idle_timeout_s: float = 300.0
+    """A provider that sends nothing for this long is given up."""
+    on_payload: Callable[[dict[str, Any], Model], Awaitable[dict[str, Any] | None]] | None = None
+    """Sees the request body; what it returns, unless None, is sent instead."""
+    on_response: Callable[[int, Mapping[str, str]], Awaitable[None]] | None = None
+    """Sees the status and headers of the answer."""
+
+
+class Provider(Protocol):
+    """What a module of ``pi_rpc.llm.providers`` exports as ``stream``."""
+
+    def __call__(
+        self, model: Model, context: Context, options: StreamOptions, builder: MessageBuilder
+    ) -> EventBatches:
+        """Ask, and yield the answer's block events, each made by ``builder``.
+
+        The generator ends when the reply is complete, with ``builder.stop_reason`` and
+        ``builder.usage`` set; it raises ``ProviderError`` when something failed; it must let a
+        cancellation through and close its connection in ``finally``.
+        """
+        ...
+
+
+class StreamFn(Protocol):
+    """How the agent loop asks a model; ``stream_simple`` is the usual one."""
+
+    def __call__(
+        self, model: Model, context: Context, options: StreamOptions, /
+    ) -> AssistantMessageStream:
+        """Start a reply. Never raises: failures are part of the stream."""
+        ...
+
+
+_PROVIDERS: dict[str, str] = {
+    "anthropic-messages": "pi_rpc.llm.providers.anthropic_messages",
+    "openai-completions": "pi_rpc.llm.providers.openai_completions",
+    "scripted": "pi_rpc.llm.scripted",
+}
+
+
+def stream_simple(
+    model: Model, context: Context, options: StreamOptions | None = None, /
+) -> AssistantMessageStream:
+    """Ask ``model`` to continue ``context``.
+
+    Returns at once; nothing is sent before the stream is first read. Never raises: an unknown
+    dialect, too, is a final message with ``stopReason`` ``error``.
+    """
+    options = options or StreamOptions()
+
+    def produce(builder: MessageBuilder) -> EventBatches:
+        return _provider(model.api)(model, context, options, builder)
+
+    return AssistantMessageStream(model, produce, options.signal)
+
+
+def _provider(api: str) -> Provider:
+    import importlib
+
+    from pi_rpc.llm.errors import BadRequestError
+
+    if api not in _PROVIDERS:
+        known = ", ".join(sorted(_PROVIDERS))
+        raise BadRequestError(f"no provider speaks the api {api!r}; known are: {known}")
+    provider: Provider = importlib.import_module(_PROVIDERS[api]).stream
+    return provider

@@ -1,0 +1,316 @@
+"""A streaming reply: the growing message, its events, and its end.
+
+Owns ``MessageBuilder`` (what a provider fills) and ``AssistantMessageStream`` (what a caller
+reads). The stream turns whatever a provider does into a well-formed event sequence and never
+raises for a provider's or the network's failure. It does not retry.
+
+Cost: deltas are kept as lists of pieces and joined when somebody looks, so a long reply is linear
+in its length; events come in batches, one per network read, with no task switch for each."""
+
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any
+
+from msgspec import UNSET, UnsetType
+
+from pi_rpc.llm.abort import AbortSignal
+from pi_rpc.llm.errors import MalformedStreamError, ProviderError
+from pi_rpc.llm.events import (
+    AssistantMessageEvent,
+    Done,
+    Failed,
+    Start,
+    TextDelta,
+    TextEnd,
+    TextStart,
+    ThinkingDelta,
+    ThinkingEnd,
+    ThinkingStart,
+    ToolCallDelta,
+    ToolCallEnd,
+    ToolCallStart,
+)
+from pi_rpc.llm.messages import (
+    AssistantContent,
+    AssistantMessage,
+    StopReason,
+    TextBlock,
+    ThinkingBlock,
+    ToolCall,
+    Usage,
+    now_ms,
+)
+from pi_rpc.llm.models import Model, priced
+from pi_rpc.llm.partial_json import parse_arguments, parse_partial
+
+__all__ = ["AssistantMessageStream", "MessageBuilder"]
+
+
+class _Block:
+    """A content block while it grows."""
+
+    __slots__ = ("_joined", "done", "id", "kind", "name", "pieces", "redacted", "signature")
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self.pieces: list[str] = []
+        self.signature: str | UnsetType = UNSET
+        self.redacted = False
+        self.id = ""
+        self.name = ""
+        self.done: AssistantContent | None = None
+        self._joined = ""
+
+    def text(self) -> str:
+        if self.pieces:
+            self._joined += "".join(self.pieces)
+            self.pieces.clear()
+        return self._joined
+
+    def snapshot(self) -> AssistantContent:
+        if self.done is not None:
+            return self.done
+        if self.kind == "text":
+            return TextBlock(text=self.text(), text_signature=self.signature)
+        if self.kind == "thinking":
+            return ThinkingBlock(
+                thinking=self.text(),
+                thinking_signature=self.signature,
+                redacted=True if self.redacted else UNSET,
+            )
+        return ToolCall(
+            id=self.id,
+            name=self.name,
+            arguments=parse_partial(self.text()),
+            thought_signature=self.signature,
+        )
+
+
+class MessageBuilder:
+    """The message a provider is producing. Its methods return the events that say what changed."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._blocks: list[_Block] = []
+        self._started_at = time.monotonic()
+        self._timestamp = now_ms()
+        self.usage: Usage = Usage.ZERO
+        """Set by the provider whenever it learns more; cost is filled in here."""
+        self.stop_reason: StopReason = "pending"
+        """Set by the provider when the reply is complete."""
+        self.raw_stop_reason: str | UnsetType = UNSET
+        self.response_id: str | UnsetType = UNSET
+        self.response_model: str | UnsetType = UNSET
+        self.provider_thinking_level: str | UnsetType = UNSET
+        self.diagnostics: Any | UnsetType = UNSET
+
+    @property
+    def block_count(self) -> int:
+        """How many blocks were opened; the next one's index."""
+        return len(self._blocks)
+
+    def start_text(self) -> TextStart:
+        """Open a text block."""
+        self._blocks.append(_Block("text"))
+        return TextStart(content_index=len(self._blocks) - 1)
+
+    def start_thinking(self, *, redacted: bool = False) -> ThinkingStart:
+        """Open a thinking block."""
+        block = _Block("thinking")
+        block.redacted = redacted
+        self._blocks.append(block)
+        return ThinkingStart(content_index=len(self._blocks) - 1)
+
+    def start_tool_call(self, call_id: str, name: str) -> ToolCallStart:
+        """Open a tool call. An id that this message already used is made unique."""
+        used = {block.id for block in self._blocks if block.kind == "toolCall"}
+        unique, suffix = call_id, 2
+        while unique in used:
+            unique, suffix = f"{call_id}_{suffix}", suffix + 1
+        block = _Block("toolCall")
+        block.id = unique
+        block.name = name
+        self._blocks.append(block)
+        return ToolCallStart(content_index=len(self._blocks) - 1, id=unique, tool_name=name)
+
+    def text(self, index: int, delta: str) -> TextDelta:
+        """Add to a text block."""
+        self._blocks[index].pieces.append(delta)
+        return TextDelta(content_index=index, delta=delta)
+
+    def thinking(self, index: int, delta: str) -> ThinkingDelta:
+        """Add to a thinking block."""
+        self._blocks[index].pieces.append(delta)
+        return ThinkingDelta(content_index=index, delta=delta)
+
+    def arguments(self, index: int, delta: str) -> ToolCallDelta:
+        """Add to a tool call's argument text."""
+        self._blocks[index].pieces.append(delta)
+        return ToolCallDelta(content_index=index, delta=delta)
+
+    def sign(self, index: int, signature: str) -> None:
+        """Append to a block's opaque replay data."""
+        block = self._blocks[index]
+        block.signature = (block.signature or "") + signature
+
+    def is_open(self, index: int) -> bool:
+        """The block was opened and not ended."""
+        return index < len(self._blocks) and self._blocks[index].done is None
+
+    def end(self, index: int) -> TextEnd | ThinkingEnd | ToolCallEnd:
+        """Close a block; what it holds is final."""
+        block = self._blocks[index]
+        if block.kind == "toolCall":
+            arguments, problem = parse_arguments(block.text())
+            call = ToolCall(
+                id=block.id,
+                name=block.name,
+                arguments=arguments,
+                thought_signature=block.signature,
+                arguments_error=problem or UNSET,
+            )
+            block.done = call
+            return ToolCallEnd(content_index=index, tool_call=call)
+        block.done = block.snapshot()
+        if block.kind == "text":
+            return TextEnd(content_index=index, content=block.text())
+        return ThinkingEnd(content_index=index, content=block.text())
+
+    def end_open(self) -> list[TextEnd | ThinkingEnd | ToolCallEnd]:
+        """Close every block that is still open, in order."""
+        return [self.end(index) for index, block in enumerate(self._blocks) if block.done is None]
+
+    def snapshot(
+        self,
+        stop_reason: StopReason | None = None,
+        error_message: str | UnsetType = UNSET,
+        *,
+        final: bool = False,
+    ) -> AssistantMessage:
+        """The message as it stands now."""
+        elapsed = round((time.monotonic() - self._started_at) * 1000, 3)
+        return AssistantMessage(
+            content=[block.snapshot() for block in self._blocks],
+            api=self._model.api,
+            provider=self._model.provider,
+            model=self._model.id,
+            usage=priced(self._model, self.usage),
+            stop_reason=stop_reason or self.stop_reason,
+            timestamp=self._timestamp,
+            response_model=self.response_model,
+            response_id=self.response_id,
+            provider_thinking_level=self.provider_thinking_level,
+            diagnostics=self.diagnostics,
+            error_message=error_message,
+            raw_stop_reason=self.raw_stop_reason,
+            duration_ms=elapsed if final else UNSET,
+        )
+
+
+class AssistantMessageStream:
+    """One reply being streamed.
+
+    Read it with ``async for event in stream``, or batch by batch with ``next_batch``; then
+    ``await stream.result()`` for the final message. ``result`` alone reads to the end. One reader.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        produce: Callable[[MessageBuilder], AsyncIterator[list[AssistantMessageEvent]]],
+        signal: AbortSignal,
+    ) -> None:
+        self._model = model
+        self._produce = produce
+        self._signal = signal
+        self._builder = MessageBuilder(model)
+        self._source: AsyncIterator[list[AssistantMessageEvent]] | None = None
+        self._result: AssistantMessage | None = None
+        self._started = False
+        self.error: ProviderError | None = None
+        """The typed failure behind a final message with ``stopReason`` ``error``."""
+
+    @property
+    def partial(self) -> AssistantMessage:
+        """The message as it stands now; the final one after the end. Built when asked for."""
+        return self._result or self._builder.snapshot()
+
+    @property
+    def usage(self) -> Usage:
+        """Tokens known so far, priced."""
+        return priced(self._model, self._builder.usage)
+
+    async def result(self) -> AssistantMessage:
+        """The final message; reads the stream to its end first."""
+        while self._result is None:
+            await self.next_batch()
+        return self._result
+
+    async def __aiter__(self) -> AsyncIterator[AssistantMessageEvent]:
+        while (batch := await self.next_batch()) is not None:
+            for event in batch:
+                yield event
+
+    async def aclose(self) -> None:
+        """Stop reading and close the connection. The result is then an aborted message."""
+        if self._result is None:
+            await self._close_source()
+            self._fail("aborted", "Request was aborted")
+
+    async def next_batch(self) -> Sequence[AssistantMessageEvent] | None:
+        """The next events, at least one; None after the end.
+
+        An abort of the signal cuts the wait short and becomes a final ``error`` event with reason
+        ``aborted``; a cancellation from outside is passed on after the connection was closed.
+        """
+        if self._result is not None:
+            return None
+        if self._signal.aborted:
+            await self._close_source()
+            return [self._fail("aborted", "Request was aborted")]
+        batch: list[AssistantMessageEvent] | None = None
+        try:
+            with self._signal.cancel_scope() as scope:
+                if self._source is None:
+                    self._source = self._produce(self._builder)
+                batch = await anext(self._source, None)
+        except ProviderError as error:
+            self.error = error
+            return [self._fail("error", error.message, error.retry_after_ms)]
+        except Exception as error:  # noqa: BLE001 - the boundary: a bug there is a failed reply
+            self.error = ProviderError(f"{type(error).__name__}: {error}")
+            return [self._fail("error", self.error.message)]
+        if scope.cancelled_caught:
+            await self._close_source()
+            return [self._fail("aborted", "Request was aborted")]
+        if batch is None:
+            return self._finish()
+        if not self._started:
+            self._started = True
+            return [Start(), *batch]
+        return batch or await self.next_batch()
+
+    def _finish(self) -> list[AssistantMessageEvent]:
+        reason = self._builder.stop_reason
+        ended: list[AssistantMessageEvent] = list(self._builder.end_open())
+        if reason not in {"stop", "length", "toolUse", "deferred"}:
+            self.error = MalformedStreamError("the reply ended without saying why")
+            return [*ended, self._fail("error", self.error.message)]
+        self._result = self._builder.snapshot(final=True)
+        return [*ended, Done(reason=reason, message=self._result)]
+
+    def _fail(self, reason: str, message: str, retry_after_ms: int | None = None) -> Failed:
+        self._builder.end_open()
+        self._result = self._builder.snapshot(
+            "aborted" if reason == "aborted" else "error", message, final=True
+        )
+        return Failed(
+            reason="aborted" if reason == "aborted" else "error",
+            error=self._result,
+            retry_after_ms=UNSET if retry_after_ms is None else retry_after_ms,
+        )
+
+    async def _close_source(self) -> None:
+        source = self._source
+        if source is not None and hasattr(source, "aclose"):
+            await source.aclose()

@@ -1,1 +1,0 @@
-"""The language-server front door (not built yet)."""
