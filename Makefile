@@ -1,0 +1,73 @@
+# The two commands: `make run` (a fresh machine to the main job at work) and `make test`.
+# Everything lives in .venv; a second call does not set it up again.
+
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+MODEL  ?=
+# A registry's hiccup fails nothing: every install is tried three times.
+RETRY  := sh scripts/retry.sh
+PIP    := $(RETRY) $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+.PHONY: help run test test-python test-all test-model test-wheel test-examples lint format bench docs schema clean
+
+help:
+	@echo "make run        set up and run the main job: a model reads README.md with a tool"
+	@echo "make test       set up, lint, and run every Python test (at most ten minutes)"
+	@echo "make test-all   the same, the real model and the examples; a missing part fails"
+	@echo "make bench      measure, and compare with the limits we set ourselves"
+	@echo "make docs       write what is generated: protocol.md's tables and the schema"
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "pi-rpc needs Python 3.11 or later; set PYTHON=/path/to/python3.11"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.run: pyproject.toml | $(BIN)/python
+	$(PIP) --editable .
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml | $(BIN)/python
+	$(PIP) --editable '.[dev]'
+	@touch $@ $(VENV)/.run
+
+$(VENV)/.model: pi_rpc/llm/local-requirements.txt | $(BIN)/python
+	$(BIN)/pi-rpc local install
+	@touch $@
+
+run: $(VENV)/.run
+	@$(BIN)/pi-rpc demo --install $(if $(MODEL),--model $(MODEL))
+
+test: lint test-python
+
+test-python: $(VENV)/.dev
+	$(BIN)/python -m pytest -n 2 -m 'not model'
+
+test-model: $(VENV)/.dev $(VENV)/.model
+	PI_RPC_REQUIRE_MODEL=1 $(BIN)/python -m pytest -m model
+
+test-examples: $(VENV)/.dev
+	PI_RPC_REQUIRE_NODE=1 $(BIN)/python -m pytest tests/examples
+
+test-all: test test-model test-examples
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/pi-rpc schema --check
+	$(BIN)/python -m pytest tests/test_architecture.py
+
+format: $(VENV)/.dev
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+docs schema: $(VENV)/.dev
+	$(BIN)/pi-rpc schema --write
+
+bench: $(VENV)/.dev
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
