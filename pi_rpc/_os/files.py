@@ -1,0 +1,122 @@
+"""Writing files so that a crash, a full disk or a reader in between never sees half of one.
+
+Owns the replacement of a file as one step, flushing to the disk and private temporary files. All
+calls block; callers run them with ``pi_rpc._os.threads.run_blocking``. Does not own which files may
+be written.
+"""
+
+import contextlib
+import errno
+import os
+import secrets
+import stat
+import sys
+from pathlib import Path
+
+__all__ = ["atomic_replace", "fsync_file", "private_temp_file"]
+
+
+def atomic_replace(path: Path, data: bytes, *, fsync: bool = False) -> None:
+    """Make ``data`` the content of ``path`` as one step; its directory must exist.
+
+    A symlink is followed and its target replaced. An existing file keeps its mode, its extended
+    attributes and, as far as we are allowed to set it, its ownership. With ``fsync`` the new
+    content has reached the disk on return.
+
+    Raises ``OSError``: among others for a file we may not write, for a full disk, and with
+    ``EINVAL`` for anything but a regular file. The old content stays and no temporary file does.
+    """
+    target = Path(os.path.realpath(path))
+    try:
+        before = target.stat()
+    except FileNotFoundError:
+        before = None
+    if before is not None:
+        if stat.S_ISDIR(before.st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        if not stat.S_ISREG(before.st_mode):
+            raise OSError(errno.EINVAL, "Not a regular file", str(path))
+        if not os.access(target, os.W_OK):
+            # A rename would succeed, but write protection is meant to stop exactly this.
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+    temp = target.with_name(f".pi-rpc-{secrets.token_hex(8)}.tmp")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+    flags |= getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+    # A new file gets what the umask leaves; a replacement stays private until it is complete.
+    fd = os.open(temp, flags, 0o666 if before is None else 0o600)
+    try:
+        try:
+            _write_all(fd, data)
+            if before is not None:
+                _keep_attributes(fd, target, before)
+            if fsync:
+                os.fsync(fd)
+        finally:
+            os.close(fd)
+        temp.replace(target)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            temp.unlink()
+        raise
+    if fsync:
+        _fsync_directory(target.parent)
+
+
+def fsync_file(file: int | Path) -> None:
+    """Flush a file, open as a descriptor or named by its path, to the disk."""
+    if isinstance(file, int):
+        os.fsync(file)
+        return
+    # Windows flushes only what is open for writing.
+    fd = os.open(file, os.O_RDWR if sys.platform == "win32" else os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def private_temp_file(prefix: str, suffix: str = "") -> tuple[int, Path]:
+    """A new, empty file in the system's temporary directory that only this user can read.
+
+    Returns its descriptor, open for reading and writing, and its path. The caller closes the one
+    and, unless somebody is meant to read it later, removes the other.
+    """
+    import tempfile
+
+    fd, name = tempfile.mkstemp(prefix=prefix, suffix=suffix)
+    return fd, Path(name)
+
+
+def _write_all(fd: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(fd, rest) :]
+
+
+def _keep_attributes(fd: int, target: Path, before: os.stat_result) -> None:
+    if sys.platform == "win32":
+        return
+    mode = stat.S_IMODE(before.st_mode)
+    now = os.fstat(fd)
+    if (now.st_uid, now.st_gid) != (before.st_uid, before.st_gid):
+        try:
+            os.fchown(fd, before.st_uid, before.st_gid)
+        except PermissionError:
+            mode &= ~(stat.S_ISUID | stat.S_ISGID)  # not for an owner they were not set for
+            with contextlib.suppress(PermissionError):
+                os.fchown(fd, -1, before.st_gid)
+    os.fchmod(fd, mode)  # after fchown, which clears set-user-id and set-group-id
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError):  # not every file system has extended attributes
+            for name in os.listxattr(target):
+                os.setxattr(fd, name, os.getxattr(target, name))
+
+
+def _fsync_directory(directory: Path) -> None:
+    if sys.platform == "win32":
+        return
+    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
