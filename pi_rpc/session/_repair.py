@@ -1,0 +1,137 @@
+"""Reading what is almost right.
+
+Owns the second attempt at a line or message that strict decoding refused: text that is not quite
+UTF-8, halves of surrogate pairs, nulls where something is required, missing numbers, content blocks
+of a later version. Results are for reading only; the stored bytes never change.
+"""
+
+import json
+import re
+from typing import Any
+
+__all__ = ["clean_json", "plain_object", "repaired_message"]
+
+_STOP_REASONS = {"stop", "length", "toolUse", "error", "aborted", "deferred"}
+_USAGE = ("input", "output", "cacheRead", "cacheWrite", "totalTokens")
+_COST = ("input", "output", "cacheRead", "cacheWrite", "total")
+_BLOCK_FIELDS: dict[str, dict[str, type]] = {
+    "text": {"text": str},
+    "thinking": {"thinking": str},
+    "image": {"data": str, "mimeType": str},
+    "toolCall": {"id": str, "name": str, "arguments": dict},
+}
+_BLOCKS_OF_ROLE = {
+    "system": {"text"},
+    "user": {"text", "image"},
+    "custom": {"text", "image"},
+    "toolResult": {"text", "image"},
+    "assistant": {"text", "thinking", "toolCall"},
+}
+_HALF_PAIR = re.compile("[\ud800-\udfff]")
+
+
+def plain_object(line: bytes) -> dict[str, Any] | None:
+    """The JSON object of a line, read as a browser would read it; None when it is none.
+
+    Invalid UTF-8 and halves of surrogate pairs become U+FFFD.
+    """
+    try:
+        value = json.loads(line.decode("utf-8", "replace"), parse_constant=_refuse)
+        if not isinstance(value, dict):
+            return None
+        text = json.dumps(value, ensure_ascii=False)
+        if _HALF_PAIR.search(text):
+            value = json.loads(_HALF_PAIR.sub("\ufffd", text))
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def clean_json(value: dict[str, Any]) -> bytes:
+    """The JSON text of what ``plain_object`` gave."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return text.encode("utf-8")
+
+
+def _refuse(word: str) -> Any:
+    raise ValueError(f"{word} is not JSON")
+
+
+def repaired_message(message: dict[str, Any], timestamp: int) -> dict[str, Any]:
+    """The message with what its role requires put in; ``timestamp`` stands in for a missing one."""
+    role = message.get("role")
+    fixed = {key: _whole(value) for key, value in message.items() if value is not None}
+    if not isinstance(fixed.get("timestamp"), int | float):
+        fixed["timestamp"] = timestamp
+    fixed["timestamp"] = int(fixed["timestamp"])
+    if role in _BLOCKS_OF_ROLE:
+        fixed["content"] = _content(message.get("content"), str(role))
+    if role == "assistant":
+        for name in ("api", "provider", "model"):
+            if not isinstance(fixed.get(name), str):
+                fixed[name] = ""
+        if fixed.get("stopReason") not in _STOP_REASONS:
+            fixed["stopReason"] = "stop"
+        fixed["usage"] = _usage(fixed.get("usage"))
+    elif role == "toolResult":
+        fixed["isError"] = fixed.get("isError") is True
+        if "usage" in fixed:
+            fixed["usage"] = _usage(fixed["usage"])
+    elif role == "custom":
+        fixed["display"] = fixed.get("display") is True
+    elif role == "bashExecution":
+        for name in ("cancelled", "truncated"):
+            fixed[name] = fixed.get(name) is True
+        fixed.setdefault("output", "")
+    return fixed
+
+
+def _content(content: Any, role: str) -> str | list[Any]:
+    if isinstance(content, str) and role in ("assistant", "toolResult"):
+        return [{"type": "text", "text": content}]
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        return "" if role == "system" else []
+    allowed = _BLOCKS_OF_ROLE[role]
+    return [_block(block) for block in content if _readable(block, allowed)]
+
+
+def _readable(block: Any, allowed: set[str]) -> bool:
+    if not isinstance(block, dict) or block.get("type") not in allowed:
+        return False
+    required = _BLOCK_FIELDS[block["type"]]
+    return all(isinstance(block.get(name, {}), kind) for name, kind in required.items())
+
+
+def _block(block: dict[str, Any]) -> dict[str, Any]:
+    fixed = {key: value for key, value in block.items() if value is not None}
+    if fixed["type"] == "toolCall":
+        fixed.setdefault("arguments", {})
+    return fixed
+
+
+def _usage(usage: Any) -> dict[str, Any]:
+    given = usage if isinstance(usage, dict) else {}
+    cost = given.get("cost")
+    fixed = {key: value for key, value in given.items() if _is_number(value)}
+    fixed = {key: int(value) for key, value in fixed.items()}
+    whole_cost = {
+        key: value
+        for key, value in (cost if isinstance(cost, dict) else {}).items()
+        if _is_number(value)
+    }
+    return {
+        **dict.fromkeys(_USAGE, 0),
+        **fixed,
+        "cost": {**dict.fromkeys(_COST, 0), **whole_cost},
+    }
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _whole(value: Any) -> Any:
+    """JSON knows one kind of number: 5.0 is 5."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
