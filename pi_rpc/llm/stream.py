@@ -4,13 +4,19 @@ Owns ``MessageBuilder`` (what a provider fills) and ``AssistantMessageStream`` (
 reads). The stream turns whatever a provider does into a well-formed event sequence and never
 raises for a provider's or the network's failure. It does not retry.
 
+A failure keeps what had arrived: blocks that were open stay as far as they came and get no ``end``
+event; a tool call among them keeps the arguments that could be read.
+
 Cost: deltas are kept as lists of pieces and joined when somebody looks, so a long reply is linear
-in its length; events come in batches, one per network read, with no task switch for each."""
+in its length; events come in batches, one per network read, with no task switch for each.
+"""
 
+import logging
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Any
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from typing import Any, Literal
 
+import anyio
 from msgspec import UNSET, UnsetType
 
 from pi_rpc.llm.abort import AbortSignal
@@ -44,6 +50,11 @@ from pi_rpc.llm.models import Model, priced
 from pi_rpc.llm.partial_json import parse_arguments, parse_partial
 
 __all__ = ["AssistantMessageStream", "MessageBuilder"]
+
+_log = logging.getLogger(__name__)
+
+_CLOSE_TIMEOUT_S = 1.0
+_ABORTED = "Request was aborted"
 
 
 class _Block:
@@ -92,6 +103,7 @@ class MessageBuilder:
     def __init__(self, model: Model) -> None:
         self._model = model
         self._blocks: list[_Block] = []
+        self._call_ids: set[str] = set()
         self._started_at = time.monotonic()
         self._timestamp = now_ms()
         self.usage: Usage = Usage.ZERO
@@ -103,6 +115,11 @@ class MessageBuilder:
         self.response_model: str | UnsetType = UNSET
         self.provider_thinking_level: str | UnsetType = UNSET
         self.diagnostics: Any | UnsetType = UNSET
+
+    def begin(self) -> None:
+        """Start the clock: the request is about to be sent."""
+        self._started_at = time.monotonic()
+        self._timestamp = now_ms()
 
     @property
     def block_count(self) -> int:
@@ -123,10 +140,10 @@ class MessageBuilder:
 
     def start_tool_call(self, call_id: str, name: str) -> ToolCallStart:
         """Open a tool call. An id that this message already used is made unique."""
-        used = {block.id for block in self._blocks if block.kind == "toolCall"}
         unique, suffix = call_id, 2
-        while unique in used:
+        while unique in self._call_ids:
             unique, suffix = f"{call_id}_{suffix}", suffix + 1
+        self._call_ids.add(unique)
         block = _Block("toolCall")
         block.id = unique
         block.name = name
@@ -211,7 +228,8 @@ class AssistantMessageStream:
     """One reply being streamed.
 
     Read it with ``async for event in stream``, or batch by batch with ``next_batch``; then
-    ``await stream.result()`` for the final message. ``result`` alone reads to the end. One reader.
+    ``await stream.result()`` for the final message. ``result`` alone reads to the end. One reader;
+    who stops reading early calls ``aclose``.
     """
 
     def __init__(
@@ -225,6 +243,7 @@ class AssistantMessageStream:
         self._signal = signal
         self._builder = MessageBuilder(model)
         self._source: AsyncIterator[list[AssistantMessageEvent]] | None = None
+        self._reading: anyio.CancelScope | None = None
         self._result: AssistantMessage | None = None
         self._started = False
         self.error: ProviderError | None = None
@@ -252,10 +271,18 @@ class AssistantMessageStream:
                 yield event
 
     async def aclose(self) -> None:
-        """Stop reading and close the connection. The result is then an aborted message."""
-        if self._result is None:
-            await self._close_source()
-            self._fail("aborted", "Request was aborted")
+        """Stop reading and close the connection, within a second even when cancelled.
+
+        The result of a stream that had not ended is then an aborted message. A read that is under
+        way in another task returns with the final ``error`` event.
+        """
+        if self._result is not None:
+            return
+        if self._reading is not None:
+            self._reading.cancel()
+            return
+        self._fail("aborted", _ABORTED)
+        await self._close_source()
 
     async def next_batch(self) -> Sequence[AssistantMessageEvent] | None:
         """The next events, at least one; None after the end.
@@ -263,54 +290,72 @@ class AssistantMessageStream:
         An abort of the signal cuts the wait short and becomes a final ``error`` event with reason
         ``aborted``; a cancellation from outside is passed on after the connection was closed.
         """
-        if self._result is not None:
-            return None
+        while self._result is None:
+            events = await self._read()
+            if events and not self._started and not isinstance(events[-1], Failed):
+                self._started = True
+                return [Start(), *events]
+            if events:
+                return events
+        return None
+
+    async def _read(self) -> list[AssistantMessageEvent]:
+        """One batch of the source, or the final event; may be empty."""
         if self._signal.aborted:
             await self._close_source()
-            return [self._fail("aborted", "Request was aborted")]
+            return [self._fail("aborted", _ABORTED)]
         batch: list[AssistantMessageEvent] | None = None
         try:
             with self._signal.cancel_scope() as scope:
+                self._reading = scope
                 if self._source is None:
+                    self._builder.begin()
                     self._source = self._produce(self._builder)
                 batch = await anext(self._source, None)
         except ProviderError as error:
             self.error = error
             return [self._fail("error", error.message, error.retry_after_ms)]
         except Exception as error:  # noqa: BLE001 - the boundary: a bug there is a failed reply
+            _log.exception("the provider of %s failed unexpectedly", self._model.ref)
             self.error = ProviderError(f"{type(error).__name__}: {error}")
             return [self._fail("error", self.error.message)]
+        except BaseException:
+            self._fail("aborted", _ABORTED)
+            await self._close_source()
+            raise
+        finally:
+            self._reading = None
         if scope.cancelled_caught:
             await self._close_source()
-            return [self._fail("aborted", "Request was aborted")]
-        if batch is None:
-            return self._finish()
-        if not self._started:
-            self._started = True
-            return [Start(), *batch]
-        return batch or await self.next_batch()
+            return [self._fail("aborted", _ABORTED)]
+        return self._finish() if batch is None else batch
 
     def _finish(self) -> list[AssistantMessageEvent]:
         reason = self._builder.stop_reason
-        ended: list[AssistantMessageEvent] = list(self._builder.end_open())
         if reason not in {"stop", "length", "toolUse", "deferred"}:
             self.error = MalformedStreamError("the reply ended without saying why")
-            return [*ended, self._fail("error", self.error.message)]
+            return [self._fail("error", self.error.message)]
+        ended: list[AssistantMessageEvent] = list(self._builder.end_open())
         self._result = self._builder.snapshot(final=True)
         return [*ended, Done(reason=reason, message=self._result)]
 
-    def _fail(self, reason: str, message: str, retry_after_ms: int | None = None) -> Failed:
-        self._builder.end_open()
-        self._result = self._builder.snapshot(
-            "aborted" if reason == "aborted" else "error", message, final=True
-        )
+    def _fail(
+        self, reason: Literal["error", "aborted"], message: str, retry_after_ms: int | None = None
+    ) -> Failed:
+        self._result = self._builder.snapshot(reason, message, final=True)
         return Failed(
-            reason="aborted" if reason == "aborted" else "error",
+            reason=reason,
             error=self._result,
             retry_after_ms=UNSET if retry_after_ms is None else retry_after_ms,
         )
 
     async def _close_source(self) -> None:
+        """Let the provider's generator close its connection; what it says meanwhile is lost."""
         source = self._source
-        if source is not None and hasattr(source, "aclose"):
-            await source.aclose()
+        if not isinstance(source, AsyncGenerator):
+            return
+        with anyio.move_on_after(_CLOSE_TIMEOUT_S, shield=True):
+            try:
+                await source.aclose()
+            except Exception:  # noqa: BLE001 - the reply has its end already; this is for the log
+                _log.warning("closing the reply of %s failed", self._model.ref, exc_info=True)
