@@ -1,0 +1,265 @@
+"""The tables of the wire: every method and every event there is.
+
+Owns ``METHODS`` and ``EVENTS``. They list what is implemented and nothing else: ``initialize``
+announces them, the server dispatches by them, schema and documentation are made from them. A new
+method is a pair of structs and a row here."""
+
+from typing import Any, Literal, TypeAlias, get_args
+
+from msgspec import Struct
+
+from pi_rpc.protocol import requests as r
+from pi_rpc.protocol.base import Empty, SessionNewParams, SessionParams
+from pi_rpc.protocol.events import WireEvent
+from pi_rpc.protocol.handshake import InitializeParams, InitializeResult
+from pi_rpc.protocol.notifications import (
+    AgentEventParams,
+    CancelParams,
+    CancelRequestParams,
+    SetTraceParams,
+)
+from pi_rpc.protocol.state import SessionState
+
+__all__ = ["EVENTS", "METHODS", "Event", "Method", "Order"]
+
+Order: TypeAlias = Literal["none", "session", "barrier"]
+"""``barrier``: what was sent after it starts after it ended. ``session``: starts after every
+earlier request of the same session has started. ``none``: starts at once."""
+
+
+class Method(Struct, frozen=True, kw_only=True):
+    """A row of the table."""
+
+    name: str
+    summary: str
+    """What it does, in a sentence or two, for client authors."""
+    sender: Literal["client", "daemon"] = "client"
+    is_request: bool = True
+    """False for a notification."""
+    params: type[Struct] | None = None
+    """None: params are not read."""
+    result: type[Struct] | None = None
+    """None: the result is ``null``."""
+    errors: tuple[str, ...] = ()
+    """Kinds of error, beside ``errors.COMMON_ERRORS``."""
+    order: Order = "none"
+    since: str = "1"
+    """Protocol version that has it."""
+
+
+class Event(Struct, frozen=True, kw_only=True):
+    """A type of event that ``agent/event`` carries."""
+
+    struct: type[Struct]
+    since: str = "1"
+    """Protocol version that has it."""
+
+
+_SESSION = ("sessionNotFound",)
+_RUN = ("sessionNotFound", "modelRequired", "authRequired", "storage")
+_CHOICE = ("modelNotFound", "storage")
+
+_ROWS: tuple[Method, ...] = (
+    Method(
+        name="initialize",
+        summary="Begins the conversation. Answered before anything that was sent after it is begun;"
+        " a second one is an `invalidRequest`.",
+        params=InitializeParams,
+        result=InitializeResult,
+        order="barrier",
+    ),
+    Method(
+        name="initialized",
+        summary="The client has read the answer. Optional, and without effect.",
+        is_request=False,
+    ),
+    Method(
+        name="shutdown",
+        summary="Cancels all work and answers within 200 ms. Further requests are"
+        " `invalidRequest`; `exit` comes next.",
+    ),
+    Method(
+        name="exit",
+        summary="Ends the process: exit code 0 after `shutdown`, else 1.",
+        is_request=False,
+    ),
+    Method(
+        name="prompt",
+        summary="Starts a run with a message, and answers once the run has settled. Cancelling the"
+        " request cancels the run.",
+        params=r.PromptParams,
+        result=r.PromptResult,
+        errors=(*_RUN, "sessionBusy"),
+        order="session",
+    ),
+    Method(
+        name="steer",
+        summary="Adds a message before the model's next request. Starts a run when none is going"
+        " on.",
+        params=r.QueueMessageParams,
+        result=r.QueueMessageResult,
+        errors=_RUN,
+        order="session",
+    ),
+    Method(
+        name="followUp",
+        summary="Adds a message for when the run would end. Starts a run when none is going on.",
+        params=r.QueueMessageParams,
+        result=r.QueueMessageResult,
+        errors=_RUN,
+        order="session",
+    ),
+    Method(
+        name="continue",
+        summary="Starts a run without a new message: takes what waits in the queue, or goes on"
+        " after an interrupted, failed or limited run. Answers as `prompt` does.",
+        params=r.ContinueParams,
+        result=r.PromptResult,
+        errors=(*_RUN, "sessionBusy", "nothingToContinue"),
+        order="session",
+    ),
+    Method(
+        name="abort",
+        summary="Ends what is going on, and answers when the session is idle, with what had been"
+        " waiting.",
+        params=r.AbortParams,
+        result=r.AbortResult,
+        errors=_SESSION,
+        order="session",
+    ),
+    Method(
+        name="session/new",
+        summary="Begins a session. Its file appears with its first entry.",
+        params=SessionNewParams,
+        result=SessionState,
+        errors=_CHOICE,
+    ),
+    Method(
+        name="session/open",
+        summary="Opens a stored session, by id or by file.",
+        params=r.SessionOpenParams,
+        result=SessionState,
+        errors=("sessionNotFound", "sessionLocked", "sessionCorrupt", "storage"),
+        order="session",
+    ),
+    Method(
+        name="session/list",
+        summary="Lists stored sessions, the last used first, a page at a time.",
+        params=r.SessionListParams,
+        result=r.SessionListResult,
+    ),
+    Method(
+        name="session/state",
+        summary="The session as it stands.",
+        params=r.SessionStateParams,
+        result=SessionState,
+        errors=_SESSION,
+        order="session",
+    ),
+    Method(
+        name="session/configure",
+        summary="Changes settings of the session. A model or thinking level changed during a run"
+        " takes effect with the next turn.",
+        params=r.SessionConfigureParams,
+        result=SessionState,
+        errors=(*_SESSION, *_CHOICE),
+        order="session",
+    ),
+    Method(
+        name="session/messages",
+        summary="The active branch from its root to its leaf, summaries in their place, the newest"
+        " page first. The answer is a cut: it contains every event up to `lastSeq` and none later.",
+        params=r.SessionMessagesParams,
+        result=r.SessionMessagesResult,
+        errors=(*_SESSION, "entryNotFound"),
+        order="session",
+    ),
+    Method(
+        name="session/entry",
+        summary="One entry, whole.",
+        params=r.SessionEntryParams,
+        result=r.SessionEntryResult,
+        errors=(*_SESSION, "entryNotFound"),
+        order="session",
+    ),
+    Method(
+        name="session/entries",
+        summary="The entries of the session file, in the order they were stored.",
+        params=r.SessionEntriesParams,
+        result=r.SessionEntriesResult,
+        errors=(*_SESSION, "entryNotFound"),
+        order="session",
+    ),
+    Method(
+        name="session/close",
+        summary="Ends the session's run and its background commands, and forgets it here. The file"
+        " stays.",
+        params=r.SessionCloseParams,
+        result=Empty,
+        errors=_SESSION,
+        order="session",
+    ),
+    Method(
+        name="queue/clear",
+        summary="Takes out what waits and gives it back; a run that is going on goes on.",
+        params=SessionParams,
+        result=r.AbortResult,
+        errors=_SESSION,
+        order="session",
+    ),
+    Method(
+        name="model/list",
+        summary="The models that are known, and whether there is a credential for each.",
+        params=Empty,
+        result=r.ModelListResult,
+    ),
+    Method(
+        name="tool/list",
+        summary="The tools of the session, and which of them the model is offered.",
+        params=SessionParams,
+        result=r.ToolListResult,
+        errors=_SESSION,
+        order="session",
+    ),
+    Method(
+        name="ping",
+        summary="Answers `{}`, whatever the params.",
+        result=Empty,
+    ),
+    Method(
+        name="$/cancelRequest",
+        summary="Cancels a request of the client's own.",
+        is_request=False,
+        params=CancelParams,
+    ),
+    Method(
+        name="$/cancel_request",
+        summary="The same, as clients of the Agent Client Protocol write it.",
+        is_request=False,
+        params=CancelRequestParams,
+    ),
+    Method(
+        name="$/setTrace",
+        summary="Accepted for LSP clients; without effect.",
+        is_request=False,
+        params=SetTraceParams,
+    ),
+    Method(
+        name="agent/event",
+        summary="Something happened in a session.",
+        sender="daemon",
+        is_request=False,
+        params=AgentEventParams,
+    ),
+)
+
+METHODS: dict[str, Method] = {row.name: row for row in _ROWS}
+"""Every method by name, in the order of the documentation."""
+
+
+def _tag(struct: type[Any]) -> str:
+    return str(struct.__struct_config__.tag)
+
+
+EVENTS: dict[str, Event] = {_tag(struct): Event(struct=struct) for struct in get_args(WireEvent)}
+"""Every event by type, in the order of the documentation."""
