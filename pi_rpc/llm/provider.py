@@ -22,6 +22,7 @@ __all__ = [
     "StreamFn",
     "StreamOptions",
     "ToolSpec",
+    "provider_for",
     "stream_simple",
 ]
 
@@ -115,12 +116,13 @@ def stream_simple(
     options = options or StreamOptions()
 
     def produce(builder: MessageBuilder) -> EventBatches:
-        return _provider(model.api)(model, context, options, builder)
+        return provider_for(model.api)(model, context, options, builder)
 
     return AssistantMessageStream(model, produce, options.signal)
 
 
-def _provider(api: str) -> Provider:
+def provider_for(api: str) -> Provider:
+    """The provider that speaks the dialect ``api``; raises ``BadRequestError`` if none does."""
     import importlib
 
     from pi_rpc.llm.errors import BadRequestError

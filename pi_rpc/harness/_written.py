@@ -1,0 +1,136 @@
+"""Reading JSON that people write: forgiving, and exact about what is wrong.
+
+Owns the reading of a file, the naming of problems, and dropping what does not fit a pydantic model
+so that the rest still counts; and ``WatchedFile``, which reads again when a file has changed. Does
+not know what is in any file."""
+
+import json
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+__all__ = ["WatchedFile", "fitting", "read_object"]
+
+_Value = TypeVar("_Value")
+_Model = TypeVar("_Model", bound="BaseModel")
+_Path: TypeAlias = tuple[str | int, ...]
+
+_PLAIN = {
+    "model_type": "Input should be an object",
+    "dict_type": "Input should be an object",
+    "missing": "a required key is missing",
+}
+"""Words for people, where pydantic's name our classes."""
+
+
+class WatchedFile(Generic[_Value]):
+    """What a file says, read when first asked for and again once the file has changed."""
+
+    def __init__(self, path: Path, load: Callable[[Path], _Value]) -> None:
+        self.path = path
+        self._load = load
+        self._stamp: object = None
+        self._value: _Value | None = None
+
+    def current(self) -> _Value:
+        """What ``load`` made of the file as it is now."""
+        try:
+            stat = self.path.stat()
+            stamp: object = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
+        except OSError:
+            stamp = "absent"
+        if self._value is None or stamp != self._stamp:
+            self._value = self._load(self.path)
+            self._stamp = stamp
+        return self._value
+
+
+def read_object(path: Path) -> tuple[dict[str, Any] | None, list[str]]:
+    """The JSON object in ``path`` and what is wrong with it.
+
+    None when there is no such file (no problem) or it holds no JSON object (one problem).
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (FileNotFoundError, NotADirectoryError):
+        return None, []
+    except UnicodeDecodeError as error:
+        return None, [f"{path}: not UTF-8 text (byte {error.start}); the file is ignored"]
+    except OSError as error:
+        return None, [f"{path}: cannot be read: {error.strerror}"]
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}"
+        return None, [f"{path}: not valid JSON ({place}: {error.msg}); the file is ignored"]
+    except RecursionError:
+        return None, [f"{path}: nested too deeply; the file is ignored"]
+    if not isinstance(value, dict):
+        return None, [f"{path}: must hold a JSON object; the file is ignored"]
+    return value, []
+
+
+def fitting(model: type[_Model], raw: dict[str, Any], path: Path) -> tuple[_Model, list[str]]:
+    """``raw`` as ``model``, without the values that do not fit it, and a line about each of those.
+
+    Where a required field is missing, what should hold it is dropped. The top level of ``model``
+    must have no required field. Problems say where and what, never the value, which may be a key.
+    """
+    from pydantic import ValidationError
+
+    problems: list[str] = []
+    while True:
+        try:
+            return model.model_validate(raw), problems
+        except ValidationError as failure:
+            doomed: dict[_Path, str] = {}
+            for error in failure.errors(include_url=False, include_context=False):
+                where = _deepest(raw, error["loc"])
+                missing = f" ({error['loc'][-1]})" if error["type"] == "missing" else ""
+                reason = _PLAIN.get(error["type"], error["msg"])
+                doomed.setdefault(where, f"{reason}{missing}")
+        for where, reason in doomed.items():
+            problems.append(f"{path}: {_spelled(where)}: {reason}; ignored")
+        raw = _without(raw, doomed.keys())
+
+
+def _deepest(raw: Any, location: tuple[str | int, ...]) -> _Path:
+    """The longest beginning of ``location`` that exists in ``raw``.
+
+    pydantic's locations go on into what is missing, and into the names of union members.
+    """
+    value, found = raw, []
+    for step in location:
+        inside = isinstance(value, dict) and step in value
+        inside = inside or (isinstance(value, list) and isinstance(step, int) and step < len(value))
+        if not inside:
+            break
+        value = value[step]
+        found.append(step)
+    return tuple(found)
+
+
+def _without(value: Any, doomed: Collection[_Path], at: _Path = ()) -> Any:
+    if isinstance(value, dict):
+        return {
+            key: _without(each, doomed, (*at, key))
+            for key, each in value.items()
+            if (*at, key) not in doomed
+        }
+    if isinstance(value, list):
+        return [
+            _without(each, doomed, (*at, index))
+            for index, each in enumerate(value)
+            if (*at, index) not in doomed
+        ]
+    return value
+
+
+def _spelled(where: _Path) -> str:
+    text = ""
+    for step in where:
+        text += f"[{step}]" if isinstance(step, int) else f".{step}"
+    return text.removeprefix(".") or "the file"

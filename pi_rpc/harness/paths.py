@@ -1,0 +1,45 @@
+"""Where our files are: the agent directory and the folder that sessions go to.
+
+Owns the two environment variables and pi's folder layout. It creates nothing, and it does not name
+session files (see ``pi_rpc.session``)."""
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from pi_rpc.harness.settings import Settings
+
+__all__ = ["AGENT_DIR_VARIABLE", "SESSION_DIR_VARIABLE", "agent_dir", "sessions_dir"]
+
+AGENT_DIR_VARIABLE = "PI_CODING_AGENT_DIR"
+SESSION_DIR_VARIABLE = "PI_CODING_AGENT_SESSION_DIR"
+
+
+def agent_dir(environ: Mapping[str, str] | None = None) -> Path:
+    """The directory of settings, credentials, models and sessions; it need not exist.
+
+    ``PI_CODING_AGENT_DIR`` (a leading ``~`` is expanded), else ``~/.pi/agent``.
+    """
+    named = (os.environ if environ is None else environ).get(AGENT_DIR_VARIABLE)
+    return _absolute(named) if named else Path.home() / ".pi" / "agent"
+
+
+def sessions_dir(
+    settings: Settings, cwd: Path, *, environ: Mapping[str, str] | None = None
+) -> Path:
+    """The folder for the session files of the working directory ``cwd``; it need not exist.
+
+    ``PI_CODING_AGENT_SESSION_DIR``, else the setting ``sessionDir``: such a folder is flat and
+    holds the sessions of every working directory. Else one folder per working directory below the
+    agent directory, named after it as pi does: ``/home/ada/app`` becomes ``--home-ada-app--``.
+    """
+    environ = os.environ if environ is None else environ
+    if named := environ.get(SESSION_DIR_VARIABLE) or settings.session_dir:
+        return _absolute(named)
+    plain = re.sub(r"[/\\:]", "-", re.sub(r"^[/\\]", "", str(cwd)))
+    return agent_dir(environ) / "sessions" / f"--{plain}--"
+
+
+def _absolute(named: str) -> Path:
+    return Path(named).expanduser().absolute()

