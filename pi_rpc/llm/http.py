@@ -1,0 +1,328 @@
+"""Streaming requests to providers.
+
+Owns the HTTP clients (one for each of http and https per event loop, made when first needed), time
+limits, proxies and certificates from the environment, and the translation of what can go wrong
+below and at the answer's head. Does not own dialects: what the events say is a provider's.
+
+No error text names a credential: errors say which provider and which origin, never a header, a
+query or a user name in an address.
+"""
+
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import anyio
+from anyio.lowlevel import RunVar
+
+from pi_rpc._os.threads import run_blocking
+from pi_rpc.llm.errors import (
+    AuthError,
+    BadRequestError,
+    MalformedStreamError,
+    NetworkError,
+    ProviderError,
+    StreamTimeoutError,
+)
+from pi_rpc.llm.failures import failure_in_stream, failure_of_response, scrubbed
+from pi_rpc.llm.sse import SseDecoder, SseEvent
+
+if TYPE_CHECKING:
+    import httpx
+
+__all__ = ["EventRequest", "EventResponse", "aclose_clients", "open_events"]
+
+_log = logging.getLogger(__name__)
+
+_CONNECT_TIMEOUT_S = 30.0
+_WRITE_TIMEOUT_S = 60.0
+_KEEPALIVE_S = 30.0
+_CLOSE_TIMEOUT_S = 1.0
+_ERROR_BODY_BYTES = 64 * 1024
+_ERROR_BODY_TIMEOUT_S = 10.0
+_LAST_READS_S = 3.0
+"""How long to wait for usage and the closing marker once the reply itself is complete."""
+_DRAIN_S = 0.1
+"""How long to wait for the end of the body after the closing marker, to keep the connection."""
+
+
+@dataclass(frozen=True, slots=True)
+class EventRequest:
+    """A POST that is answered with an event stream."""
+
+    url: str
+    headers: Mapping[str, str]
+    body: bytes
+    provider: str
+    """Who is asked, for error texts."""
+    idle_timeout_s: float
+    """Longest wait for the next bytes, the first included."""
+    secrets: tuple[str, ...] = ()
+    """What must not appear in an error text."""
+    on_response: Callable[[int, Mapping[str, str]], Awaitable[None]] | None = None
+
+
+@dataclass(slots=True)
+class _Clients:
+    lock: anyio.Lock = field(default_factory=anyio.Lock)
+    by_scheme: dict[str, "httpx.AsyncClient"] = field(default_factory=dict)
+
+
+_clients: RunVar[_Clients] = RunVar("pi_rpc_http_clients")
+
+
+async def aclose_clients() -> None:
+    """Close this event loop's clients and their idle connections; later requests make new ones."""
+    clients = _clients.get(None)
+    if clients is None:
+        return
+    open_ones = list(clients.by_scheme.values())
+    clients.by_scheme.clear()
+    with anyio.move_on_after(_CLOSE_TIMEOUT_S, shield=True):
+        for client in open_ones:
+            await client.aclose()
+
+
+class EventResponse:
+    """An event stream being read: one list of events per network read."""
+
+    def __init__(self, request: EventRequest, chunks: AsyncIterator[bytes]) -> None:
+        self._request = request
+        self._chunks = chunks
+        self._decoder = SseDecoder()
+        self._ended = False
+        self.complete = False
+        """Set by the reader once the reply itself is whole. What still comes is then waited for
+        only briefly, and losing the connection is no failure any more."""
+
+    async def read(self) -> list[SseEvent] | None:
+        """The events of the next read, possibly none; None after the end."""
+        if self._ended:
+            return None
+        if not self.complete:
+            return self._decode(await self._next_chunk())
+        try:
+            with anyio.move_on_after(_LAST_READS_S):
+                return self._decode(await self._next_chunk())
+        except ProviderError as error:
+            _log.debug("after the reply was complete: %s", error.message)
+        self._ended = True
+        return None
+
+    async def drain(self) -> None:
+        """Read a body that is as good as over to its end, so that its connection can be reused."""
+        self.complete = True
+        with anyio.move_on_after(_DRAIN_S):
+            while await self.read() is not None:
+                pass
+
+    def _decode(self, chunk: bytes | None) -> list[SseEvent]:
+        if chunk is None:
+            self._ended = True
+            return self._decoder.eof()
+        return self._decoder.feed(chunk)
+
+    async def _next_chunk(self) -> bytes | None:
+        import httpx
+
+        try:
+            return await anext(self._chunks, None)
+        except (httpx.HTTPError, httpx.StreamError) as error:
+            raise _network_failure(error, self._request) from error
+
+
+@asynccontextmanager
+async def open_events(request: EventRequest) -> AsyncIterator[EventResponse]:
+    """Send the request and give its event stream.
+
+    Raises the ``ProviderError`` that fits when the provider cannot be reached, answers with a
+    failure, or answers with something else than events. Leaving the block closes the connection
+    unless the stream was read to its end; also when cancelled, within a second.
+    """
+    response = await _send(request)
+    try:
+        if request.on_response is not None:
+            await request.on_response(response.status_code, dict(response.headers))
+        await _check_head(response, request)
+        chunks: AsyncGenerator[bytes, None] = response.aiter_bytes()  # type: ignore[assignment]
+        yield EventResponse(request, chunks)
+    finally:
+        with anyio.move_on_after(_CLOSE_TIMEOUT_S, shield=True):
+            await response.aclose()
+
+
+async def _send(request: EventRequest) -> "httpx.Response":
+    client = await _client(request)
+    import httpx
+
+    timeout = httpx.Timeout(
+        connect=_CONNECT_TIMEOUT_S,
+        read=request.idle_timeout_s,
+        write=_WRITE_TIMEOUT_S,
+        pool=None,
+    )
+    headers = {
+        "content-type": "application/json",
+        "accept": "text/event-stream",
+        # A compressor on the way would hold deltas back to fill its window.
+        "accept-encoding": "identity",
+        **{name.lower(): value for name, value in request.headers.items()},
+    }
+    for name, value in headers.items():
+        # The library's own complaint would quote the value.
+        if not value.isascii() or any(ord(char) < 32 and char != "\t" for char in value):
+            raise AuthError(f"the header {name} for {request.provider} has forbidden characters")
+    try:
+        built = client.build_request(
+            "POST", request.url, headers=headers, content=request.body, timeout=timeout
+        )
+        return await client.send(built, stream=True)
+    except httpx.InvalidURL as error:
+        raise BadRequestError(f"the address of {request.provider} is not a valid URL") from error
+    except httpx.HTTPError as error:
+        raise _network_failure(error, request) from error
+
+
+async def _client(request: EventRequest) -> "httpx.AsyncClient":
+    scheme = urlsplit(request.url).scheme.lower()
+    if scheme not in {"http", "https"}:
+        raise BadRequestError(
+            f"the address of {request.provider} must begin with http:// or https://"
+        )
+    clients = _clients.get(None)
+    if clients is None:
+        clients = _Clients()
+        _clients.set(clients)
+    async with clients.lock:
+        if scheme not in clients.by_scheme:
+            # Importing the library and reading the certificates takes a tenth of a second.
+            clients.by_scheme[scheme] = await run_blocking(_make_client, scheme)
+    return clients.by_scheme[scheme]
+
+
+def _make_client(scheme: str) -> "httpx.AsyncClient":
+    import ssl
+
+    import httpx
+
+    try:
+        # Without https no certificates are read; should TLS be met after all (a proxy), this empty
+        # context trusts nobody.
+        context = (
+            httpx.create_ssl_context()
+            if scheme == "https"
+            else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        )
+        return httpx.AsyncClient(
+            verify=context,
+            limits=httpx.Limits(max_connections=None, keepalive_expiry=_KEEPALIVE_S),
+        )
+    except (OSError, ssl.SSLError) as error:
+        raise ProviderError(
+            "the certificates cannot be read; SSL_CERT_FILE and SSL_CERT_DIR must name PEM files: "
+            f"{error.strerror or type(error).__name__}"
+        ) from error
+    except (ValueError, httpx.InvalidURL) as error:
+        raise ProviderError(
+            "the proxy settings of the environment (HTTP_PROXY, HTTPS_PROXY, ALL_PROXY) "
+            "are not valid"
+        ) from error
+
+
+async def _check_head(response: "httpx.Response", request: EventRequest) -> None:
+    """Return when an event stream follows; raise what the answer means otherwise."""
+    status = response.status_code
+    kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if 200 <= status < 300 and kind not in {"application/json", "text/html"}:
+        return
+    body = scrubbed(await _body_text(response), request.secrets)
+    headers = {name.lower(): value for name, value in response.headers.items()}
+    if 300 <= status < 400:
+        raise BadRequestError(
+            f"{request.provider} answered {status}: {_origin(request.url)} has moved; "
+            "set the new base URL",
+            status=status,
+        )
+    if not 200 <= status < 300:
+        raise failure_of_response(status, headers, body, request.provider)
+    raise _unexpected_kind(kind, body, request)
+
+
+def _unexpected_kind(kind: str, body: str, request: EventRequest) -> ProviderError:
+    import msgspec
+
+    if kind == "application/json":
+        try:
+            decoded = msgspec.json.decode(body)
+        except msgspec.DecodeError:
+            decoded = None
+        if isinstance(decoded, dict) and decoded.get("error"):
+            return failure_in_stream(decoded["error"], request.provider)
+    return MalformedStreamError(
+        f"{request.provider} answered with {kind} instead of an event stream; "
+        f"is the base URL right? ({_origin(request.url)})",
+        status=200,
+        retryable=False,
+    )
+
+
+async def _body_text(response: "httpx.Response") -> str:
+    """The first 64 KiB of a body, as far as it comes in ten seconds."""
+    import httpx
+
+    pieces: list[bytes] = []
+    size = 0
+    try:
+        with anyio.move_on_after(_ERROR_BODY_TIMEOUT_S):
+            async for piece in response.aiter_bytes():
+                pieces.append(piece)
+                size += len(piece)
+                if size >= _ERROR_BODY_BYTES:
+                    break
+    except httpx.HTTPError as error:
+        # The status alone decides then.
+        _log.debug("the body of a failure was cut off: %s", type(error).__name__)
+    return b"".join(pieces)[:_ERROR_BODY_BYTES].decode(errors="replace")
+
+
+def _origin(url: str) -> str:
+    parts = urlsplit(url)
+    host = parts.hostname or "?"
+    host = f"[{host}]" if ":" in host else host
+    return f"{parts.scheme}://{host}" + (f":{parts.port}" if parts.port else "")
+
+
+def _network_failure(error: Exception, request: EventRequest) -> ProviderError:
+    import httpx
+
+    where = f"{request.provider} ({_origin(request.url)})"
+    reason = scrubbed(str(error), request.secrets) or type(error).__name__
+    if isinstance(error, httpx.ReadTimeout):
+        return StreamTimeoutError(
+            f"timeout: nothing came from {where} for {request.idle_timeout_s:g} s"
+        )
+    if isinstance(error, httpx.ConnectTimeout):
+        return NetworkError(f"timeout: no connection to {where} in {_CONNECT_TIMEOUT_S:g} s")
+    if isinstance(error, httpx.TimeoutException):
+        return NetworkError(f"timeout: {where} did not take the request")
+    if isinstance(error, httpx.ConnectError):
+        if "CERTIFICATE_VERIFY_FAILED" in reason:
+            return NetworkError(
+                f"the certificate of {where} is not trusted (SSL_CERT_FILE can name another "
+                f"authority): {reason}",
+                retryable=False,
+            )
+        return NetworkError(f"connection error: no connection to {where}: {reason}")
+    if isinstance(error, httpx.ProxyError):
+        return NetworkError(f"connection error: the proxy on the way to {where} refused: {reason}")
+    if isinstance(error, (httpx.LocalProtocolError, httpx.UnsupportedProtocol)):
+        # The reason may quote a header.
+        return BadRequestError(f"the request to {where} is not valid HTTP")
+    if isinstance(error, httpx.DecodingError):
+        return MalformedStreamError(f"the compressed answer of {where} is broken")
+    if isinstance(error, httpx.RemoteProtocolError):
+        return NetworkError(f"connection closed: {where} broke off: {reason}")
+    return NetworkError(f"connection lost: {where}: {reason}")
