@@ -14,11 +14,13 @@ from pi_rpc.agent.messages import (
     MessageRoles,
     OpaqueMessage,
     default_roles,
+    role_of,
 )
 from pi_rpc.session._repair import clean_json, plain_object, repaired_message
 from pi_rpc.session.entries import (
     ENTRY_TYPES,
     AnyEntry,
+    Entry,
     MessageEntry,
     SessionHeader,
     UnknownEntry,
@@ -152,6 +154,13 @@ class EntryReader:
             return None
         return header if header.id and header.version >= 1 else None
 
+    def is_json(self, line: bytes) -> bool:
+        """The line is JSON that says something, be it an entry or not."""
+        try:
+            return msgspec.json.decode(line) is not None
+        except _UNREADABLE:
+            return plain_object(line) is not None
+
     def line(self, line: bytes) -> StoredEntry | None:
         """The entry that a line holds; None for blank and malformed lines and for headers."""
         try:
@@ -174,6 +183,20 @@ class EntryReader:
             timestamp=head.timestamp,
             role=role,
             reader=self,
+        )
+
+    def written(self, entry: Entry, line: bytes) -> StoredEntry:
+        """What ``line`` will read as, given that ``entry`` was just written to it."""
+        role = role_of(entry.message) if isinstance(entry, MessageEntry) else None
+        return StoredEntry(
+            line,
+            id=entry.id,
+            parent_id=entry.parent_id,
+            type=str(entry.__struct_config__.tag),
+            timestamp=entry.timestamp,
+            role=role,
+            reader=self,
+            entry=entry,
         )
 
     def _unclean_line(self, line: bytes) -> StoredEntry | None:

@@ -1,0 +1,162 @@
+"""The file of a session, as bytes.
+
+Owns the descriptor, what is known of the file (inode, size, whether its last line is complete), the
+comparison with what is there now, and appending whole lines. All calls block; callers run them in
+file threads, one at a time. Does not own what the lines mean.
+"""
+
+import contextlib
+import errno
+import os
+import stat
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+from pi_rpc._os.files import fsync_file
+from pi_rpc.session.storage import Change
+
+__all__ = ["FileChangedError", "SessionFile"]
+
+_FLAGS = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+
+
+class FileChangedError(Exception):
+    """The file is not as we left it."""
+
+    def __init__(self, change: Change) -> None:
+        super().__init__(change)
+        self.change = change
+
+
+def _write_all(fd: int, data: bytes) -> None:
+    """One ``write(2)``, and more only when the system takes less than it was given."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(fd, rest) :]
+
+
+class SessionFile:
+    """An open session file.
+
+    ``size`` is up to where we know the file, ``torn`` whether that is in the middle of a line and
+    ``line_start`` where its last line begins. The descriptor stays open, so that no other file can
+    be given the same inode.
+    """
+
+    def __init__(self, path: Path, fd: int) -> None:
+        self.path = path
+        self.fd = fd
+        status = os.fstat(fd)
+        self._identity = (status.st_dev, status.st_ino)
+        self.size = 0
+        self.line_start = 0
+        self.torn = False
+        self.disturbed = False
+        """Somebody wrote while we did, or a write of ours has no known end: read it all anew."""
+        self._unsynced = False
+        self._new = False
+        self._busy = threading.Lock()
+        self._closing = False
+
+    @classmethod
+    def create(cls, path: Path, data: bytes) -> "SessionFile":
+        """Make a new file that holds ``data``. Raises ``OSError``, and then there is no file."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # Conversations hold what people would not show to others on the machine.
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | _FLAGS, 0o600)
+        file = cls(path, fd)
+        file._new = True
+        try:
+            file.append(data)
+        except BaseException:
+            os.close(fd)
+            with contextlib.suppress(OSError):
+                path.unlink()
+            raise
+        return file
+
+    @classmethod
+    def open(cls, path: Path, *, read_only: bool) -> "SessionFile":
+        """Open an existing regular file. Raises ``OSError``."""
+        access = os.O_RDONLY if read_only else os.O_RDWR | os.O_APPEND
+        # A pipe must not keep us waiting for its other end.
+        fd = os.open(path, access | _FLAGS | getattr(os, "O_NONBLOCK", 0))
+        try:
+            if not stat.S_ISREG(os.fstat(fd).st_mode):
+                raise OSError(errno.EINVAL, "Not a regular file", str(path))
+            return cls(path, fd)
+        except BaseException:
+            os.close(fd)
+            raise
+
+    def look(self) -> Change:
+        """Compare the file with what we know of it; ``FileNotFoundError`` when it is gone."""
+        status = self.path.stat()
+        if (status.st_dev, status.st_ino) != self._identity or status.st_size < self.size:
+            return "replaced"
+        return "grown" if status.st_size > self.size or self.disturbed else "unchanged"
+
+    def append(self, data: bytes) -> None:
+        """Add whole lines at the end; a last line that is not complete is ended first.
+
+        Raises ``FileChangedError`` when the file is not as we know it and ``OSError`` when it could
+        not be written; in both cases it holds no part of ``data`` that would count.
+        """
+        with self._in_use():
+            change = self.look()
+            if change != "unchanged":
+                raise FileChangedError(change)
+            if self.torn:
+                data = b"\n" + data
+            self._unsynced = True
+            try:
+                _write_all(self.fd, data)
+            except OSError:
+                self._take_back(data)
+                raise
+            self.size += len(data)
+            self.line_start, self.torn = self.size, False
+            if os.fstat(self.fd).st_size != self.size:
+                self.disturbed = True
+
+    def _take_back(self, data: bytes) -> None:
+        """Remove what was written of ``data``, unless somebody else wrote behind our back."""
+        try:
+            written = os.fstat(self.fd).st_size - self.size
+            if written == 0:
+                return
+            os.lseek(self.fd, self.size, os.SEEK_SET)
+            if written > len(data) or os.read(self.fd, written) != data[:written]:
+                self.disturbed = True
+                return
+            os.ftruncate(self.fd, self.size)
+        except OSError:
+            self.disturbed = True
+
+    def sync(self) -> None:
+        """Flush to the disk itself, for a new file its directory entry too."""
+        with self._in_use():
+            if not self._unsynced:
+                return
+            fsync_file(self.fd)
+            if self._new and os.name == "posix":
+                fsync_file(self.path.parent)
+            self._new = self._unsynced = False
+
+    @contextlib.contextmanager
+    def _in_use(self) -> Iterator[None]:
+        with self._busy:
+            try:
+                yield
+            finally:
+                if self._closing:
+                    os.close(self.fd)
+
+    def close(self) -> None:
+        """Close the descriptor; when a call was given up on and still runs, at its end."""
+        if self._busy.acquire(blocking=False):
+            os.close(self.fd)
+            self._busy.release()
+        else:
+            self._closing = True

@@ -1,0 +1,384 @@
+"""Sessions in files: one JSON line per entry, append-only.
+
+Owns creating, opening and appending, the lock between writers, and what happens when somebody else
+wrote to the file. Does not own the bytes (``_file``, ``_loading``), the tree (``_tree``) nor what
+the entries mean (``context``).
+
+Writers of this project lock a sidecar file; pi does not lock at all, so before every write the file
+is compared with what is known of it.
+"""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TypeVar
+
+import anyio
+from msgspec import UNSET
+
+from pi_rpc._os.locks import FileLock, LockHeldError
+from pi_rpc._os.threads import run_blocking
+from pi_rpc.agent.messages import MessageRoles
+from pi_rpc.session._file import FileChangedError, SessionFile
+from pi_rpc.session._loading import Loader
+from pi_rpc.session._tree import EntryTree
+from pi_rpc.session.entries import (
+    SESSION_VERSION,
+    Entry,
+    SessionHeader,
+    encode_header,
+    iso_now,
+)
+from pi_rpc.session.naming import check_session_id, new_session_id, session_file_name, session_id_in
+from pi_rpc.session.storage import (
+    Change,
+    ForeignChangeError,
+    SessionLockedError,
+    SessionNotFoundError,
+    SessionReadOnlyError,
+    SessionStorageError,
+)
+from pi_rpc.session.stored import EntryReader, StoredEntry
+
+__all__ = ["JsonlSession"]
+
+_DISK_DEADLINE_S = 10.0
+"""A disk that has not answered by then counts as failed."""
+
+_MAKES_FILE = {"message", "custom_message"}
+"""Entries that a person would miss. Settings alone leave no file behind."""
+
+_Result = TypeVar("_Result")
+
+
+class JsonlSession:
+    """A session in a ``.jsonl`` file. Made by ``create`` and ``open``. See ``SessionStorage``."""
+
+    def __init__(
+        self, path: Path, header: SessionHeader, tree: EntryTree, *, file: SessionFile | None = None
+    ) -> None:
+        self._path = path
+        self._header = header
+        self._tree = tree
+        self._file = file
+        self._lock: FileLock | None = None
+        self._read_only_because: str | None = None
+        self._skipped = 0
+        self._closed = False
+        self._turn = anyio.Lock(fast_acquire=True)
+
+    # --- making one ------------------------------------------------------------------------------
+
+    @classmethod
+    async def create(
+        cls,
+        directory: Path,
+        cwd: str | Path,
+        *,
+        session_id: str | None = None,
+        parent_session: str | None = None,
+        roles: MessageRoles | None = None,
+    ) -> "JsonlSession":
+        """A new session in ``directory``.
+
+        The file is made with the first message; what is appended before waits in memory until then.
+        ``parent_session`` is the path of the file it was forked from; ``roles`` are the message
+        roles of the application. Raises ``ValueError`` for a ``session_id`` that is none.
+        """
+        header = SessionHeader(
+            version=SESSION_VERSION,
+            id=new_session_id() if session_id is None else check_session_id(session_id),
+            timestamp=iso_now(),
+            cwd=_text(cwd),
+            parent_session=UNSET if parent_session is None else _text(parent_session),
+        )
+        path = directory / session_file_name(header.id, header.timestamp)
+        return cls(path, header, EntryTree(EntryReader(roles)))
+
+    @classmethod
+    async def open(
+        cls,
+        path: Path,
+        *,
+        read_only: bool = False,
+        cwd: str | Path | None = None,
+        roles: MessageRoles | None = None,
+    ) -> "JsonlSession":
+        """Open an existing file.
+
+        An empty file is given a header, with ``cwd`` (default: the process's). A file of another
+        version is opened read-only; ``read_only`` and ``notes`` say so. Raises
+        ``SessionNotFoundError``, ``SessionCorruptError``, ``SessionLockedError`` (never with
+        ``read_only``) and ``SessionStorageError``.
+        """
+        lock = None if read_only else await _on_disk(_locked, path)
+        try:
+            file, header, tree, skipped = await _load(path, EntryReader(roles), read_only=read_only)
+            if header is None:
+                header = SessionHeader(
+                    version=SESSION_VERSION,
+                    id=session_id_in(path.name) or new_session_id(),
+                    timestamp=iso_now(),
+                    cwd=_text(Path.cwd() if cwd is None else cwd),
+                )
+                if not read_only:
+                    await _on_disk(file.append, encode_header(header) + b"\n")
+            session = cls(path, header, tree, file=file)
+            session._lock, lock = lock, None
+            session._skipped = skipped
+            session._check_version()
+            return session
+        finally:
+            if lock is not None:
+                lock.release()
+
+    def _check_version(self) -> None:
+        version = self._header.version
+        if self._lock is None:
+            self._read_only_because = "it was opened read-only"
+        if version > SESSION_VERSION:
+            self._read_only_because = f"its file has version {version}, made by a newer program"
+        elif version < SESSION_VERSION:
+            self._read_only_because = f"its file has the old version {version}"
+        if self._read_only_because is not None and self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+    # --- what is in memory -----------------------------------------------------------------------
+
+    @property
+    def header(self) -> SessionHeader:
+        """The header."""
+        return self._header
+
+    @property
+    def session_id(self) -> str:
+        """The session's id."""
+        return self._header.id
+
+    @property
+    def cwd(self) -> str:
+        """The working directory the header names."""
+        return self._header.cwd
+
+    @property
+    def path(self) -> Path:
+        """The file; it may not exist yet."""
+        return self._path
+
+    @property
+    def name(self) -> str | None:
+        """The name a person gave it."""
+        return self._tree.name
+
+    @property
+    def leaf_id(self) -> str | None:
+        """The entry that the next one follows; None at the root."""
+        return self._tree.leaf_id
+
+    @property
+    def read_only(self) -> bool:
+        """Nothing can be appended."""
+        return self._read_only_because is not None
+
+    @property
+    def notes(self) -> list[str]:
+        """What a person should know about the file."""
+        notes = []
+        if self._read_only_because is not None:
+            notes.append(f"The session is read-only: {self._read_only_because}.")
+        if self._skipped:
+            notes.append(f"{self._skipped} lines of {self._path} cannot be read and were skipped.")
+        return notes
+
+    @property
+    def message_count(self) -> int:
+        """Messages in the whole tree, system messages left out."""
+        return self._tree.message_count
+
+    def new_id(self) -> str:
+        """An id for an entry that is still to be written; no other entry will get it."""
+        return self._tree.new_id()
+
+    def branch(self, entry_id: str | None = None) -> list[StoredEntry]:
+        """The entries from the root to the leaf, or to ``entry_id``."""
+        return self._tree.branch(entry_id)
+
+    def entry(self, entry_id: str) -> StoredEntry | None:
+        """The entry of that id."""
+        return self._tree.get(entry_id)
+
+    def entries(self) -> list[StoredEntry]:
+        """All entries of all branches in the order they were written."""
+        return list(self._tree.in_order)
+
+    # --- what touches the disk -------------------------------------------------------------------
+
+    async def append(self, entry: Entry, *, strict: bool = True) -> StoredEntry:
+        """Add an entry below the leaf and make it the leaf. See ``SessionStorage``."""
+        return (await self.append_many([entry], strict=strict))[0]
+
+    async def append_many(
+        self, entries: Iterable[Entry], *, strict: bool = True
+    ) -> list[StoredEntry]:
+        """``append`` for several entries, in one write: all of them or none."""
+        async with self._turn:
+            self._check_writable()
+            if not strict:
+                await self._refresh()
+                self._check_writable()
+            staged = self._tree.stage(entries)
+            if staged:
+                await self._write(staged)
+            for stored in staged:
+                self._tree.add(stored)
+            return staged
+
+    async def _write(self, staged: list[StoredEntry]) -> None:
+        """Returns without a checkpoint after the write, so that memory follows in any case."""
+        if self._file is not None:
+            await self._append_to(self._file, _as_lines(staged))
+        elif any(stored.type in _MAKES_FILE and stored.role != "system" for stored in staged):
+            data = encode_header(self._header) + b"\n" + _as_lines(self._tree.in_order + staged)
+            lock = await _on_disk(_locked, self._path)
+            try:
+                self._file = await _on_disk(SessionFile.create, self._path, data)
+            except BaseException:
+                lock.release()
+                raise
+            self._lock = lock
+
+    async def _append_to(self, file: SessionFile, data: bytes) -> None:
+        try:
+            await _on_disk(file.append, data)
+        except FileChangedError as error:
+            raise ForeignChangeError(
+                f"another program changed {self._path} ({error.change})", error.change
+            ) from None
+        except _SlowDiskError:
+            file.disturbed = True
+            raise
+
+    def _check_writable(self) -> None:
+        if self._closed:
+            raise SessionReadOnlyError("the session is closed")
+        if self._read_only_because is not None:
+            raise SessionReadOnlyError(f"the session is read-only: {self._read_only_because}")
+
+    async def sync(self) -> None:
+        """Flush what was appended to the disk itself."""
+        async with self._turn:
+            if self._file is not None:
+                await _on_disk(self._file.sync)
+
+    async def refresh(self) -> Change:
+        """Take over what other programs did to the file. See ``SessionStorage``."""
+        async with self._turn:
+            return await self._refresh()
+
+    async def _refresh(self) -> Change:
+        if self._file is None:
+            return "unchanged"
+        change = await _on_disk(self._file.look)
+        old_version = self._header.version < SESSION_VERSION  # read as a whole or not at all
+        if change == "replaced" or self._file.disturbed or (change == "grown" and old_version):
+            await self._read_anew()
+        elif change == "grown":
+            loader = Loader(self._file, self._tree.reader, self._header)
+            before = len(self._tree.in_order)
+            while (entries := await _on_disk(loader.step)) is not None:
+                for stored in entries:
+                    self._tree.add(stored)
+            self._skipped += loader.skipped
+            # Another program may just have ended the last line.
+            return "grown" if len(self._tree.in_order) > before else "unchanged"
+        return change
+
+    async def _read_anew(self) -> None:
+        read_only = self._lock is None
+        file, header, tree, skipped = await _load(
+            self._path, self._tree.reader, read_only=read_only
+        )
+        tree.reserve_from(self._tree)
+        if self._file is not None:
+            self._file.close()
+        self._file, self._tree, self._skipped = file, tree, skipped
+        if header is not None:
+            self._header = header
+        elif not read_only:
+            await _on_disk(file.append, encode_header(self._header) + b"\n")
+        self._check_version()
+
+    async def aclose(self) -> None:
+        """Let go of the file. What was read stays readable; may be called twice."""
+        with anyio.CancelScope(shield=True):
+            async with self._turn:
+                self._closed = True
+                if self._file is not None:
+                    self._file.close()
+                    self._file = None
+                if self._lock is not None:
+                    self._lock.release()
+                    self._lock = None
+
+
+class _SlowDiskError(SessionStorageError):
+    """The disk did not answer in time."""
+
+
+async def _on_disk(call: Callable[..., _Result], *args: object) -> _Result:
+    """Run ``call`` in a file thread, to its end even when the caller is cancelled.
+
+    A disk that hangs is given up on; the call may then still take effect.
+    """
+    deadline = anyio.current_time() + _DISK_DEADLINE_S
+    try:
+        with anyio.CancelScope(shield=True, deadline=deadline):
+            return await run_blocking(lambda: call(*args), abandon_on_cancel=True)
+    except OSError as error:
+        raise SessionStorageError(f"the session file cannot be used: {error}") from error
+    raise _SlowDiskError(f"the disk did not answer within {_DISK_DEADLINE_S:.0f} seconds")
+
+
+def _locked(path: Path) -> FileLock:
+    """Two names of one file share a lock."""
+    real = path.resolve()
+    lock = FileLock(real.with_name(real.name + ".lock"))
+    try:
+        lock.acquire()
+    except LockHeldError as error:
+        who = "another process" if error.pid is None else f"process {error.pid}"
+        raise SessionLockedError(f"{path} is being written by {who}", error.pid) from error
+    return lock
+
+
+_Loaded = tuple[SessionFile, SessionHeader | None, EntryTree, int]
+
+
+async def _load(path: Path, reader: EntryReader, *, read_only: bool) -> _Loaded:
+    """Read a file from its start; the header is None when the file is empty."""
+    try:
+        file = await _on_disk(lambda: SessionFile.open(path, read_only=read_only))
+    except SessionStorageError as error:
+        if isinstance(error.__cause__, FileNotFoundError):
+            raise SessionNotFoundError(f"there is no session file {path}") from error
+        raise
+    try:
+        loader = Loader(file, reader, None)
+        tree = EntryTree(reader)
+        while (entries := await _on_disk(loader.step)) is not None:
+            for stored in entries:
+                tree.add(stored)
+            await anyio.lowlevel.checkpoint()
+    except BaseException:
+        file.close()
+        raise
+    return file, loader.header, tree, loader.skipped
+
+
+def _as_lines(entries: Iterable[StoredEntry]) -> bytes:
+    return b"".join(stored.raw + b"\n" for stored in entries)
+
+
+def _text(path: str | Path) -> str:
+    """A path as JSON can carry it."""
+    return str(path).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
