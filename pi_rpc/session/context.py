@@ -154,7 +154,7 @@ def entry_message(entry: AnyEntry) -> AgentMessage | None:
     """The message that an entry is, or stands for; None when it is none."""
     match entry:
         case MessageEntry():
-            return entry.agent_message
+            return entry.agent_message()
         case CustomMessageEntry():
             return CustomMessage(
                 custom_type=entry.custom_type,

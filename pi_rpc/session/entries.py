@@ -91,7 +91,6 @@ class MessageEntry(Entry, tag_field="type", tag="message", frozen=True, kw_only=
     message: Any
     """The message, of any role; an ``AgentMessage`` in process."""
 
-    @property
     def agent_message(self) -> AgentMessage:
         """``message`` with its type."""
         message: AgentMessage = self.message
