@@ -1,0 +1,221 @@
+"""LocalFiles: the files of this machine.
+
+Owns the ``FileSystem`` port on the disk: what may be opened, how a file is replaced, and how errors
+of the operating system read. Knows no editor and no tool. Blocking calls run in the file threads.
+"""
+
+import errno
+import io
+import os
+import stat as stat_bits
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+
+import anyio
+
+from pi_rpc._os.files import atomic_replace
+from pi_rpc._os.threads import run_blocking
+from pi_rpc.agent.ports import FileStat, PortError, PortErrorCode
+from pi_rpc.tools._paths import display_text
+from pi_rpc.tools._truncate import format_size
+
+__all__ = ["PIECE", "LocalFiles"]
+
+PIECE = 256 * 1024
+"""Bytes read at most in one visit of a file thread."""
+
+_OPEN_FLAGS = os.O_RDONLY
+for _flag in ("O_NONBLOCK", "O_CLOEXEC", "O_NOCTTY", "O_BINARY"):
+    _OPEN_FLAGS |= getattr(os, _flag, 0)
+
+_CODES: dict[int, tuple[PortErrorCode, str]] = {
+    errno.ENOENT: ("not_found", "does not exist"),
+    errno.EACCES: ("not_permitted", "may not be accessed: permission denied"),
+    errno.EPERM: ("not_permitted", "may not be accessed: the system does not permit it"),
+    errno.EROFS: ("not_permitted", "cannot be written: the file system is read-only"),
+    errno.EISDIR: ("is_directory", "is a directory, not a file"),
+    errno.ENOTDIR: ("not_directory", "cannot exist: a part of its path is not a directory"),
+    errno.EEXIST: ("not_directory", "cannot be created: a part of its path is not a directory"),
+    errno.ENXIO: ("not_regular", "is not a regular file"),
+    errno.EAGAIN: ("not_regular", "does not behave like a regular file: reading it would wait"),
+    errno.ENOSPC: ("no_space", "was not written: no space is left on the device"),
+    errno.EDQUOT: ("no_space", "was not written: the disk quota is used up"),
+    errno.EFBIG: ("too_large", "is too large for this file system"),
+    errno.ENAMETOOLONG: ("other", "cannot exist: its name or path is too long"),
+    errno.ELOOP: ("other", "cannot be reached: its symbolic links go round in a circle"),
+    errno.ETXTBSY: ("not_permitted", "is a program that is running"),
+}
+
+
+class LocalFiles:
+    """The ``FileSystem`` port on the local disk.
+
+    Only regular files are opened; devices, FIFOs and sockets are refused without being read or
+    waited for. Writes replace the file as one step, so a hard link to it keeps the old content,
+    and a directory that may not be written protects its files. A file without write permission is
+    refused, although its directory might allow replacing it, and also for root.
+    """
+
+    async def stat(self, path: Path) -> FileStat:
+        """Follow symlinks; raises ``not_found`` where nothing is."""
+        return await run_blocking(_stat, path)
+
+    async def real_path(self, path: Path) -> Path:
+        """The path with symlinks resolved as far as it exists."""
+        return await run_blocking(_real_path, path)
+
+    @asynccontextmanager
+    async def open(self, path: Path) -> AsyncIterator["LocalOpenFile"]:
+        """Open a regular file for reading; anything else is refused with ``PortError``."""
+        raw = await run_blocking(_open_regular, path)
+        try:
+            yield LocalOpenFile(raw, path)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await run_blocking(raw.close)
+
+    async def read(self, path: Path, *, limit: int | None = None) -> bytes:
+        """The whole file; ``too_large`` when it has more than ``limit`` bytes.
+
+        The size the system reports is not relied on: some files have none, others grow."""
+        pieces: list[bytes] = []
+        size = 0
+        async with self.open(path) as file:
+            if limit is not None and (known := await run_blocking(file.size)) > limit:
+                raise _too_large(path, known, limit)
+            while piece := await file.read(PIECE):
+                size += len(piece)
+                if limit is not None and size > limit:
+                    raise _too_large(path, size, limit)
+                pieces.append(piece)
+        return b"".join(pieces)
+
+    async def write(self, path: Path, data: bytes) -> None:
+        """Replace the file as one step, creating parents; the old content survives a failure.
+
+        A write that has begun is waited for, also by a cancelled caller."""
+        with anyio.CancelScope(shield=True):
+            await run_blocking(_write, path, data)
+
+
+class LocalOpenFile:
+    """A regular file of the disk, open for reading. ``LocalFiles.open`` makes and closes it."""
+
+    def __init__(self, raw: io.FileIO, path: Path) -> None:
+        self._raw = raw
+        self._path = path
+
+    async def read(self, size: int) -> bytes:
+        """The next bytes, at most ``size`` and at most 256 KiB; empty at the end."""
+        return await run_blocking(self._read, min(size, PIECE))
+
+    async def seek(self, offset: int) -> None:
+        """Go on reading at a byte offset."""
+        await run_blocking(self._seek, offset)
+
+    def size(self) -> int:
+        """Bytes, as the system reports them. Blocks."""
+        with _translated(self._path):
+            return os.fstat(self._raw.fileno()).st_size
+
+    def _read(self, size: int) -> bytes:
+        with _translated(self._path):
+            data: bytes | None = self._raw.read(size)
+            if data is None:  # would block: a special file that calls itself regular
+                raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+            return data
+
+    def _seek(self, offset: int) -> None:
+        with _translated(self._path):
+            self._raw.seek(offset)
+
+
+def _stat(path: Path) -> FileStat:
+    with _translated(path):
+        found = path.stat()
+    kind = stat_bits.S_IFMT(found.st_mode)
+    return FileStat(
+        kind="file"
+        if kind == stat_bits.S_IFREG
+        else "directory"
+        if kind == stat_bits.S_IFDIR
+        else "other",
+        size=found.st_size,
+        mtime_ns=found.st_mtime_ns,
+        mode=stat_bits.S_IMODE(found.st_mode),
+    )
+
+
+def _real_path(path: Path) -> Path:
+    with _translated(path):
+        return Path(os.path.realpath(path))
+
+
+def _open_regular(path: Path) -> io.FileIO:
+    with _translated(path):
+        # Looked at before it is opened: opening a device can already do something.
+        _refuse_irregular(path, path.stat().st_mode)
+        fd = os.open(path, _OPEN_FLAGS)
+        try:
+            _refuse_irregular(path, os.fstat(fd).st_mode)
+            return io.FileIO(fd, "rb")
+        except BaseException:
+            os.close(fd)
+            raise
+
+
+def _write(path: Path, data: bytes) -> None:
+    with _translated(path):
+        target = Path(os.path.realpath(path))
+        try:
+            mode = target.stat().st_mode
+        except FileNotFoundError:
+            target.parent.mkdir(parents=True, exist_ok=True)
+        else:
+            _refuse_irregular(path, mode)
+            if not mode & 0o222 or not os.access(target, os.W_OK):
+                raise PortError(
+                    "not_permitted", f"{display_text(str(path))} is read-only; it was not changed."
+                )
+        atomic_replace(target, data)
+
+
+def _refuse_irregular(path: Path, mode: int) -> None:
+    if stat_bits.S_ISREG(mode):
+        return
+    shown = display_text(str(path))
+    if stat_bits.S_ISDIR(mode):
+        raise PortError("is_directory", f"{shown} is a directory, not a file.")
+    kinds = (
+        (stat_bits.S_ISFIFO, "a named pipe"),
+        (stat_bits.S_ISSOCK, "a socket"),
+        (stat_bits.S_ISCHR, "a device"),
+        (stat_bits.S_ISBLK, "a device"),
+    )
+    kind = next((name for test, name in kinds if test(mode)), "something special")
+    raise PortError("not_regular", f"{shown} is {kind}, not a regular file.")
+
+
+def _too_large(path: Path, size: int, limit: int) -> PortError:
+    return PortError(
+        "too_large",
+        f"{display_text(str(path))} is too large: at least {format_size(size)}, "
+        f"and at most {format_size(limit)} can be taken.",
+    )
+
+
+@contextmanager
+def _translated(path: Path) -> Iterator[None]:
+    """Errors of the operating system become ``PortError``."""
+    shown = display_text(str(path))
+    try:
+        yield
+    except OSError as error:
+        known = _CODES.get(error.errno or 0)
+        if known is None:
+            reason = error.strerror or type(error).__name__
+            raise PortError("other", f"{shown} could not be accessed: {reason}.") from error
+        raise PortError(known[0], f"{shown} {known[1]}.") from error
+    except ValueError as error:  # NUL, or a lone surrogate
+        raise PortError("other", f"{shown} cannot be the name of a file.") from error

@@ -1,0 +1,184 @@
+"""The ``edit`` tool: replaces passages of a text file.
+
+Owns the tool's schema, the older shapes of its arguments, and reading and writing around
+``_edits.apply_edits``. How passages are found is ``_edits``' and ``_fuzzy``'s.
+
+Files above ``_edits.FUZZY_LIMIT`` characters are searched for exact matches only: comparing
+forgivingly would hold the interpreter for long, and such files are rarely prose.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+
+from pi_rpc._os.threads import run_blocking
+from pi_rpc.agent.ports import ToolContext
+from pi_rpc.agent.tool import AgentTool, OnUpdate, ToolDescription, ToolFailure, ToolResult
+from pi_rpc.llm.abort import AbortSignal
+from pi_rpc.tools._diff import diff_of_splices
+from pi_rpc.tools._edits import Edit, EditedText, EditError, apply_edits
+from pi_rpc.tools._paths import display_text, locations_of, resolve_path, title_path
+from pi_rpc.tools._steps import encoded, exclusive_change, port_failures, stop_if_aborted
+
+__all__ = ["MAX_FILE_BYTES", "edit_tool", "prepare_edit_arguments"]
+
+MAX_FILE_BYTES = 50 * 1024 * 1024
+"""Larger files are refused."""
+
+_PARAMETERS: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "path": {
+            "type": "string",
+            "description": "The file, relative to the working directory or absolute",
+        },
+        "edits": {
+            "type": "array",
+            "minItems": 1,
+            "description": (
+                "The replacements. Each is matched against the file as it is before this call, so "
+                "they must not overlap; make one edit of changes that are close together."
+            ),
+            "items": {
+                "type": "object",
+                "properties": {
+                    "oldText": {
+                        "type": "string",
+                        "description": (
+                            "A passage of the file, copied exactly, that occurs in it only once"
+                        ),
+                    },
+                    "newText": {"type": "string", "description": "What takes its place"},
+                },
+                "required": ["oldText", "newText"],
+                "additionalProperties": False,
+            },
+        },
+    },
+    "required": ["path", "edits"],
+    "additionalProperties": False,
+}
+
+
+def edit_tool() -> AgentTool:
+    """The ``edit`` tool. Details: ``{diff, patch, firstChangedLine, diffTruncated?, fuzzy?}``."""
+    return AgentTool(
+        name="edit",
+        label="Edit",
+        description=(
+            "Change a text file by replacing passages. Every oldText must occur exactly once in "
+            "the file; all edits of a call are applied together, or none is. Everything outside "
+            "the passages stays as it is, line endings included."
+        ),
+        parameters=_PARAMETERS,
+        execute=_execute,
+        prepare_arguments=prepare_edit_arguments,
+        kind="edit",
+        describe=_describe,
+        snippet="Replace passages of text files",
+        guidelines=(
+            "Use edit for precise changes; put all changes of a file into one call.",
+            "Keep oldText as short as it can be while it occurs only once.",
+        ),
+    )
+
+
+def prepare_edit_arguments(raw: dict[str, Any]) -> dict[str, Any]:
+    """Bring the shapes that models really send into that of the schema; a copy.
+
+    ``edits`` may be JSON in a string, or a single edit; ``oldText`` and ``newText`` may stand at
+    the top, as an earlier form of the tool had them.
+    """
+    arguments = dict(raw)
+    edits = _decoded(arguments.get("edits"))
+    if isinstance(edits, dict):
+        edits = [edits]
+    if isinstance(edits, list):
+        edits = [_decoded(edit) for edit in edits]
+    old, new = arguments.get("oldText"), arguments.get("newText")
+    if isinstance(old, str) and isinstance(new, str) and (edits is None or isinstance(edits, list)):
+        edits = [*(edits or []), {"oldText": old, "newText": new}]
+        del arguments["oldText"], arguments["newText"]
+    if edits is not None:
+        arguments["edits"] = edits
+    return arguments
+
+
+def _decoded(value: Any) -> Any:
+    """What a JSON object or array in a string stands for; anything else as it is."""
+    if not isinstance(value, str):
+        return value
+    try:
+        decoded = json.loads(value)
+    except ValueError:
+        return value  # the check against the schema says what is wrong
+    return decoded if isinstance(decoded, dict | list) else value
+
+
+async def _execute(
+    tool_call_id: str,
+    params: dict[str, Any],
+    signal: AbortSignal,
+    on_update: OnUpdate,
+    context: ToolContext,
+) -> ToolResult:
+    del tool_call_id, on_update
+    shown = display_text(params["path"])
+    edits = [Edit(edit["oldText"], edit["newText"]) for edit in params["edits"]]
+    for index, edit in enumerate(edits):
+        encoded(edit.new, f"edits[{index}].newText")
+    files = context.files
+    with port_failures(f"Could not edit {shown}. "):
+        path = resolve_path(params["path"], context.cwd)
+        async with exclusive_change(files, path, signal):
+            before = await files.stat(path)
+            data = await files.read(path, limit=MAX_FILE_BYTES)
+            stop_if_aborted(signal)
+            new_data, edited, details = await run_blocking(_edited, data, edits, shown)
+            after = await files.stat(path)
+            if (before.size, before.mtime_ns) != (after.size, after.mtime_ns):
+                raise ToolFailure(
+                    f"{shown} was changed by another program in the meantime, so it was left "
+                    "alone. Read it again and repeat what is still needed.",
+                    {"code": "changed"},
+                )
+            stop_if_aborted(signal)
+            await anyio.lowlevel.checkpoint_if_cancelled()
+            with anyio.CancelScope(shield=True):  # the next in line must not meet half a write
+                await files.write(path, new_data)
+    text = f"Successfully replaced {len(edits)} block{'' if len(edits) == 1 else 's'} in {shown}."
+    if edited.fuzzy:
+        text += (
+            " Some oldText differed from the file in quotes, dashes or white space, "
+            "and was matched nevertheless."
+        )
+    return ToolResult.of_text(text, details=details)
+
+
+def _edited(data: bytes, edits: list[Edit], shown: str) -> tuple[bytes, EditedText, dict[str, Any]]:
+    """The new content, how it came about, and the details. Blocks while it computes."""
+    try:
+        original = data.decode()
+    except UnicodeDecodeError as error:
+        raise ToolFailure(
+            f"{shown} is not UTF-8 text (byte {error.start} is not valid), so it cannot be edited "
+            "without damage. Use a program that knows its encoding."
+        ) from None
+    try:
+        edited = apply_edits(original, edits, shown)
+    except EditError as error:
+        raise ToolFailure(str(error)) from None
+    splices = [(splice.start, splice.end, splice.text) for splice in edited.splices]
+    details = diff_of_splices(original, splices, shown).details()
+    if edited.fuzzy:
+        details["fuzzy"] = True
+    return edited.text.encode(), edited, details
+
+
+def _describe(params: Mapping[str, Any], context: ToolContext | None) -> ToolDescription:
+    cwd = context.cwd if context else None
+    path = params.get("path")
+    return ToolDescription(title=f"edit {title_path(path, cwd)}", locations=locations_of(path, cwd))
