@@ -25,6 +25,13 @@ def decode_params(type_: type[T], raw: Raw | bytes | None) -> T:
     absent; an empty array stands for an empty object and the other way round; unknown fields are
     ignored. Raises ``msgspec.ValidationError`` that says what was expected and where, as
     ``Expected `int`, got `str` - at `$.limit```."""
+    try:
+        return _decode(type_, raw)
+    except RecursionError:
+        raise msgspec.ValidationError("Expected less nesting - at `$`") from None
+
+
+def _decode(type_: type[T], raw: Raw | bytes | None) -> T:
     decoder = _decoder(cast("Hashable", type_))
     if raw is None or not (text := memoryview(raw)).nbytes:
         text = memoryview(b"{}")

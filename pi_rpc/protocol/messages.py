@@ -1,12 +1,13 @@
-"""Messages on the wire: which roles a client can meet.
+"""Messages and session entries on the wire: which a client can meet.
 
-Owns ``AnyMessage``, the type of a field that holds a message of any role. The structs are those of
+Owns ``AnyMessage`` and ``AnyEntry``, the types of fields that hold a message of any role or an
+entry of any type. The structs are those of
 ``pi_rpc.llm.messages`` and ``pi_rpc.agent.messages``; roles that an extension registers, and roles
 that only newer programs know, cross the wire as they are."""
 
 from typing import Annotated, Any, TypeAlias
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Raw, Struct
 
 from pi_rpc.agent.messages import (
     BashExecutionMessage,
@@ -16,7 +17,7 @@ from pi_rpc.agent.messages import (
 )
 from pi_rpc.llm.messages import AssistantMessage, ToolResultMessage, UserMessage
 
-__all__ = ["MESSAGE_TYPES", "AnyMessage"]
+__all__ = ["MESSAGE_TYPES", "AnyEntry", "AnyMessage"]
 
 MESSAGE_TYPES: tuple[type[Struct], ...] = (
     UserMessage,
@@ -32,10 +33,11 @@ MESSAGE_TYPES: tuple[type[Struct], ...] = (
 AnyMessage: TypeAlias = Annotated[
     Any,
     Meta(
-        extra_json_schema={
-            "title": "Message",
-            "anyOf": [{"$ref": f"#/$defs/{each.__name__}"} for each in MESSAGE_TYPES],
-        }
+        # The schema has one definition of it; see ``pi_rpc.protocol.schema``.
+        extra_json_schema={"$ref": "#/$defs/Message"}
     ),
 ]
 """A message of any role."""
+
+AnyEntry: TypeAlias = Annotated[Raw, Meta(extra_json_schema={"$ref": "#/$defs/SessionEntry"})]
+"""A session entry of any type, as the bytes that stand in the file."""

@@ -5,7 +5,7 @@ not own ``initialize`` (``handshake``) and ``session/new`` (``base``)."""
 
 from typing import Literal, TypeAlias
 
-from msgspec import UNSET, Raw, UnsetType
+from msgspec import UNSET, UnsetType
 
 from pi_rpc.agent.events import Queue, QueueItem, RunStopReason
 from pi_rpc.agent.tool import ToolKind
@@ -21,7 +21,7 @@ from pi_rpc.protocol.base import (
     QueueMode,
     SessionParams,
 )
-from pi_rpc.protocol.messages import AnyMessage
+from pi_rpc.protocol.messages import AnyEntry, AnyMessage
 from pi_rpc.protocol.state import ModelState
 
 __all__ = [
@@ -282,7 +282,7 @@ class SessionEntryParams(SessionParams, frozen=True, kw_only=True):
 class SessionEntryResult(Wire, frozen=True, kw_only=True):
     """An entry of the session file."""
 
-    entry: Raw
+    entry: AnyEntry
     """The entry as it stands in the file."""
 
 
@@ -298,7 +298,7 @@ class SessionEntriesParams(SessionParams, frozen=True, kw_only=True):
 class SessionEntriesResult(Wire, frozen=True, kw_only=True):
     """Entries of the session file, all branches, in the order they were stored."""
 
-    entries: list[Raw]
+    entries: list[AnyEntry]
     """The entries as they stand in the file."""
     leaf_id: str | None
     """The entry at the tip of the active branch; null at the root."""

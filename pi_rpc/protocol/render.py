@@ -1,0 +1,199 @@
+"""The reference tables of ``protocol.md``, from the schema.
+
+Owns what they look like. Works on the schema alone, so that what the document says and what the
+schema says cannot differ."""
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+__all__ = ["render_sections"]
+
+_ORDERS = {
+    "none": "Starts at once.",
+    "session": "Starts in order with the other requests of its session.",
+    "barrier": "What was sent after it starts once it has been answered.",
+}
+
+
+def render_sections(schema: dict[str, Any]) -> dict[str, str]:
+    """The generated parts by the names of their markers."""
+    return {
+        "methods": _text(_methods(schema)),
+        "events": _text(_events(schema)),
+        "errors": _text(_errors(schema)),
+        "types": _text(_types(schema)),
+    }
+
+
+def _text(lines: Iterable[str]) -> str:
+    return "\n".join(lines)
+
+
+def _methods(schema: dict[str, Any]) -> Iterator[str]:
+    yield from _table(
+        ("method", "kind", "from", "since"),
+        (
+            (f"[`{name}`](#{_anchor(name)})", method["kind"], method["sender"], method["since"])
+            for name, method in schema["methods"].items()
+        ),
+    )
+    for name, method in schema["methods"].items():
+        yield f"#### `{name}`"
+        yield ""
+        order = f" {_ORDERS[method['order']]}" if method["kind"] == "request" else ""
+        yield f"{method['kind'].capitalize()} from the {method['sender']}.{order}"
+        yield ""
+        yield method["summary"]
+        yield ""
+        yield from _shape(schema, "Params", method.get("params"))
+        if method["kind"] == "request":
+            yield from _shape(schema, "Result", method["result"])
+        if method.get("errors"):
+            yield "Errors: " + ", ".join(f"`{kind}`" for kind in method["errors"]) + "."
+            yield ""
+
+
+def _events(schema: dict[str, Any]) -> Iterator[str]:
+    for name, event in schema["events"].items():
+        definition = _definition(schema, event["event"])
+        yield f"#### `{name}`"
+        yield ""
+        yield definition["description"]
+        yield ""
+        yield from _fields(definition, leave_out="type")
+
+
+def _errors(schema: dict[str, Any]) -> Iterator[str]:
+    errors = schema["errors"]
+    used = {kind for method in schema["methods"].values() for kind in method.get("errors", ())}
+    answered = {kind for kind, error in errors.items() if error["common"]} | used
+    yield from _table(
+        ("code", "`data.kind`", "when", "more in `data`"),
+        (
+            (
+                str(error["code"]),
+                f"`{kind}`",
+                error["description"],
+                "; ".join(f"`{name}`: {text}" for name, text in error["data"].items()),
+            )
+            for kind, error in errors.items()
+            if kind in answered
+        ),
+    )
+    reserved = [f"{e['code']} `{kind}`" for kind, e in errors.items() if kind not in answered]
+    if reserved:
+        yield f"Reserved for later versions: {', '.join(reserved)}."
+        yield ""
+
+
+def _types(schema: dict[str, Any]) -> Iterator[str]:
+    shown = {_name(event["event"]) for event in schema["events"].values()}
+    for name, definition in schema["$defs"].items():
+        if name in shown or _is_inlined(name):
+            continue
+        yield f"#### {name} (type)"
+        yield ""
+        yield definition["description"]
+        yield ""
+        if "anyOf" in definition:
+            yield f"One of {_type_text(definition)}."
+            yield ""
+        else:
+            yield from _fields(definition)
+
+
+def _shape(schema: dict[str, Any], title: str, ref: dict[str, Any] | None) -> Iterator[str]:
+    if ref is None:
+        yield f"{title}: none are read."
+    elif "$ref" not in ref:
+        yield f"{title}: `null`."
+    elif not _definition(schema, ref)["properties"]:
+        yield f"{title}: `{{}}`."
+    elif _is_inlined(_name(ref)):
+        yield f"{title}:"
+        yield ""
+        yield from _fields(_definition(schema, ref))
+        return
+    else:
+        yield f"{title}: {_type_text(ref)}."
+    yield ""
+
+
+def _fields(definition: dict[str, Any], leave_out: str = "") -> Iterator[str]:
+    required = set(definition.get("required", ()))
+    rows = [
+        (
+            f"`{name}`" if name in required else f"`{name}?`",
+            _type_text(field),
+            field.get("description", "") + _default_text(field),
+        )
+        for name, field in definition["properties"].items()
+        if name != leave_out
+    ]
+    if not rows:
+        yield "No fields."
+        yield ""
+        return
+    yield from _table(("field", "type", "meaning"), rows)
+
+
+def _default_text(field: dict[str, Any]) -> str:
+    default = field.get("default")
+    if default is None or isinstance(default, dict | list):
+        return ""
+    return f" Default: `{json.dumps(default)}`."
+
+
+def _type_text(schema: dict[str, Any]) -> str:
+    if "$ref" in schema:
+        name = _name(schema)
+        return f"[{name}](#{name.lower()}-type)"
+    if "anyOf" in schema:
+        return " or ".join(_type_text(each) for each in schema["anyOf"])
+    if "enum" in schema:
+        return " or ".join(f"`{json.dumps(each)}`" for each in schema["enum"])
+    match schema.get("type"):
+        case "array":
+            return _array_text(schema.get("items"))
+        case "object":
+            values = schema.get("additionalProperties")
+            return f"object of {_type_text(values)}" if values else "object"
+        case str(name):
+            return name
+        case _:
+            return "any"
+
+
+def _array_text(items: dict[str, Any] | None) -> str:
+    if not items:
+        return "array"
+    item = _type_text(items)
+    return f"array of ({item})" if " or " in item else f"array of {item}"
+
+
+def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Iterator[str]:
+    yield f"| {' | '.join(head)} |"
+    yield "|" + "---|" * len(head)
+    for row in rows:
+        yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |"
+    yield ""
+
+
+def _definition(schema: dict[str, Any], ref: dict[str, Any]) -> dict[str, Any]:
+    definition: dict[str, Any] = schema["$defs"][_name(ref)]
+    return definition
+
+
+def _name(ref: dict[str, Any]) -> str:
+    return str(ref["$ref"]).rpartition("/")[2]
+
+
+def _is_inlined(name: str) -> bool:
+    """Params and results are shown where their method is; so is what has no fields."""
+    return (name.endswith(("Params", "Result")) and name != "ToolResult") or name == "Empty"
+
+
+def _anchor(heading: str) -> str:
+    kept = (char for char in heading.lower() if char.isalnum() or char in "-_ ")
+    return "".join(kept).replace(" ", "-")
