@@ -124,6 +124,10 @@ class AgentTool:
     execute: Callable[..., Awaitable[ToolResult] | ToolResult]
     execution_mode: ExecutionMode | None = None
     """``sequential`` makes every batch that calls this tool run one call after the other."""
+    abort_grace_s: float = 0.0
+    """How long the tool may go on after an abort. 0: it is cancelled at once, and may catch that
+    to clean up (shielded) and return what it has. More: it watches ``signal`` itself, and is
+    cancelled when the time is over."""
     prepare_arguments: Callable[[dict[str, Any]], dict[str, Any]] | None = None
     """Rewrites raw arguments (old shapes of the schema) before they are checked."""
     kind: ToolKind = "other"
