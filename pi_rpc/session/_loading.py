@@ -11,7 +11,7 @@ from pi_rpc.session._file import SessionFile
 from pi_rpc.session._migrate import Upgrade
 from pi_rpc.session.entries import SESSION_VERSION, SessionHeader
 from pi_rpc.session.storage import SessionCorruptError
-from pi_rpc.session.stored import EntryReader, StoredEntry
+from pi_rpc.session.stored import EntryReader, StoredEntry, is_json, parse_header
 
 __all__ = ["CHUNK", "HEADER_SCAN", "Lines", "Loader", "find_header"]
 
@@ -45,15 +45,15 @@ class Lines:
         return rest
 
 
-def find_header(line: bytes, reader: EntryReader) -> SessionHeader | None:
+def find_header(line: bytes) -> SessionHeader | None:
     """The header, if ``line`` is it; None for a line that may stand before it.
 
     Raises ``SessionCorruptError`` for any other JSON.
     """
     if not line.strip():
         return None
-    header = reader.header(line)
-    if header is None and reader.is_json(line):
+    header = parse_header(line)
+    if header is None and is_json(line):
         raise SessionCorruptError("the file does not begin with the header of a session")
     return header
 
@@ -113,7 +113,7 @@ class Loader:
     def _entries(self, lines: list[bytes]) -> Iterator[StoredEntry]:
         for line in lines:
             if self.header is None:
-                self.header = find_header(line, self._reader)
+                self.header = find_header(line)
                 if self.header is None:
                     self.skipped += bool(line.strip())
                 elif self.header.version < SESSION_VERSION:

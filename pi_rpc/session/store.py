@@ -15,11 +15,12 @@ from typing import TypeVar
 import anyio
 from msgspec import UNSET
 
-from pi_rpc._os.locks import FileLock, LockHeldError
+from pi_rpc._os.locks import FileLock
 from pi_rpc._os.threads import run_blocking
 from pi_rpc.agent.messages import MessageRoles
 from pi_rpc.session._file import FileChangedError, SessionFile
 from pi_rpc.session._loading import Loader
+from pi_rpc.session._locking import lock_session
 from pi_rpc.session._tree import EntryTree
 from pi_rpc.session.entries import (
     SESSION_VERSION,
@@ -32,7 +33,6 @@ from pi_rpc.session.naming import check_session_id, new_session_id, session_file
 from pi_rpc.session.storage import (
     Change,
     ForeignChangeError,
-    SessionLockedError,
     SessionNotFoundError,
     SessionReadOnlyError,
     SessionStorageError,
@@ -110,7 +110,7 @@ class JsonlSession:
         ``SessionNotFoundError``, ``SessionCorruptError``, ``SessionLockedError`` (never with
         ``read_only``) and ``SessionStorageError``.
         """
-        lock = None if read_only else await _on_disk(_locked, path)
+        lock = None if read_only else await _on_disk(lock_session, path)
         try:
             file, header, tree, skipped = await _load(path, EntryReader(roles), read_only=read_only)
             if header is None:
@@ -239,7 +239,7 @@ class JsonlSession:
             await self._append_to(self._file, _as_lines(staged))
         elif any(stored.type in _MAKES_FILE and stored.role != "system" for stored in staged):
             data = encode_header(self._header) + b"\n" + _as_lines(self._tree.in_order + staged)
-            lock = await _on_disk(_locked, self._path)
+            lock = await _on_disk(lock_session, self._path)
             try:
                 self._file = await _on_disk(SessionFile.create, self._path, data)
             except BaseException:
@@ -337,18 +337,6 @@ async def _on_disk(call: Callable[..., _Result], *args: object) -> _Result:
     except OSError as error:
         raise SessionStorageError(f"the session file cannot be used: {error}") from error
     raise _SlowDiskError(f"the disk did not answer within {_DISK_DEADLINE_S:.0f} seconds")
-
-
-def _locked(path: Path) -> FileLock:
-    """Two names of one file share a lock."""
-    real = path.resolve()
-    lock = FileLock(real.with_name(real.name + ".lock"))
-    try:
-        lock.acquire()
-    except LockHeldError as error:
-        who = "another process" if error.pid is None else f"process {error.pid}"
-        raise SessionLockedError(f"{path} is being written by {who}", error.pid) from error
-    return lock
 
 
 _Loaded = tuple[SessionFile, SessionHeader | None, EntryTree, int]

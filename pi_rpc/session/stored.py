@@ -4,6 +4,7 @@ Owns reading a line in two steps (what places it in the tree at once, its conten
 asks) and keeping the original bytes. Does not own the tree (``pi_rpc.session._tree``).
 """
 
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -27,7 +28,7 @@ from pi_rpc.session.entries import (
     ms_of_iso,
 )
 
-__all__ = ["EntryReader", "StoredEntry"]
+__all__ = ["EntryReader", "StoredEntry", "is_json", "parse_header"]
 
 
 class _Role(Struct):
@@ -50,6 +51,11 @@ _decode_head = msgspec.json.Decoder(_Head).decode
 _decode_role = msgspec.json.Decoder(_Role).decode
 _decode_body = msgspec.json.Decoder(_Body).decode
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+
+
+@cache
+def _decoder(entry_type: str) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(ENTRY_TYPES[entry_type])
 
 
 class StoredEntry:
@@ -125,41 +131,40 @@ def _is_utf8(line: bytes) -> bool:
     return True
 
 
+def parse_header(line: bytes) -> SessionHeader | None:
+    """The header that a line holds; None when it holds none."""
+    fields = plain_object(line.removeprefix(b"\xef\xbb\xbf"))
+    if fields is None or fields.get("type") != "session":
+        return None
+    fields = {key: value for key, value in fields.items() if value is not None}
+    for name in ("timestamp", "cwd"):
+        if not isinstance(fields.get(name), str):
+            fields[name] = ""
+    if not isinstance(fields.get("parentSession", ""), str):
+        del fields["parentSession"]
+    if not isinstance(fields.get("metadata", {}), dict):
+        del fields["metadata"]
+    fields.setdefault("version", 1)
+    try:
+        header = msgspec.convert(fields, SessionHeader, strict=False)
+    except msgspec.ValidationError:
+        return None
+    return header if header.id and header.version >= 1 else None
+
+
+def is_json(line: bytes) -> bool:
+    """The line is JSON that says something, be it an entry or not."""
+    try:
+        return msgspec.json.decode(line) is not None
+    except _UNREADABLE:
+        return plain_object(line) is not None
+
+
 class EntryReader:
     """Reads lines. Knows the message roles of the application."""
 
     def __init__(self, roles: MessageRoles | None = None) -> None:
         self.roles = default_roles() if roles is None else roles
-        self._decoders: dict[str, msgspec.json.Decoder[Any]] = {
-            name: msgspec.json.Decoder(struct) for name, struct in ENTRY_TYPES.items()
-        }
-
-    def header(self, line: bytes) -> SessionHeader | None:
-        """The header that a line holds; None when it holds none."""
-        fields = plain_object(line.removeprefix(b"\xef\xbb\xbf"))
-        if fields is None or fields.get("type") != "session":
-            return None
-        fields = {key: value for key, value in fields.items() if value is not None}
-        for name in ("timestamp", "cwd"):
-            if not isinstance(fields.get(name), str):
-                fields[name] = ""
-        if not isinstance(fields.get("parentSession", ""), str):
-            del fields["parentSession"]
-        if not isinstance(fields.get("metadata", {}), dict):
-            del fields["metadata"]
-        fields.setdefault("version", 1)
-        try:
-            header = msgspec.convert(fields, SessionHeader, strict=False)
-        except msgspec.ValidationError:
-            return None
-        return header if header.id and header.version >= 1 else None
-
-    def is_json(self, line: bytes) -> bool:
-        """The line is JSON that says something, be it an entry or not."""
-        try:
-            return msgspec.json.decode(line) is not None
-        except _UNREADABLE:
-            return plain_object(line) is not None
 
     def line(self, line: bytes) -> StoredEntry | None:
         """The entry that a line holds; None for blank and malformed lines and for headers."""
@@ -222,13 +227,12 @@ class EntryReader:
 
     def decode(self, stored: StoredEntry) -> AnyEntry:
         """The content of a stored entry. Never raises: what cannot be read is unknown."""
-        decoder = self._decoders.get(stored.type)
         entry: AnyEntry | None = None
         if stored.type == "message":
             entry = self._message_entry(stored)
-        elif decoder is not None:
+        elif stored.type in ENTRY_TYPES:
             try:
-                entry = decoder.decode(stored.json)
+                entry = _decoder(stored.type).decode(stored.json)
             except _UNREADABLE:
                 entry = self._repaired_entry(stored)
         if entry is not None:

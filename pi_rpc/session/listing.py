@@ -1,0 +1,182 @@
+"""Finding sessions on the disk and saying what is in them, without opening them.
+
+Owns what a list of sessions shows, its order and its pages. Does not own which folders are looked
+into, nor sessions that are open. Whatever cannot be read is left out.
+"""
+
+import heapq
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+import anyio
+
+from pi_rpc._os.threads import run_blocking
+from pi_rpc.session._locking import writer_of
+from pi_rpc.session._summary import StoredSession, Summary, read_header
+from pi_rpc.session.naming import session_id_in, valid_session_id
+from pi_rpc.session.storage import SessionNotFoundError
+
+__all__ = [
+    "SessionPage",
+    "StoredSession",
+    "SummaryCache",
+    "find_session",
+    "list_sessions",
+    "writer_of",
+]
+
+_MOST_FILES = 20_000
+"""Older files than so many are not looked at."""
+_AT_ONCE = 4
+
+_Stamp: TypeAlias = tuple[int, int, int]
+SummaryCache: TypeAlias = dict[Path, tuple[_Stamp, StoredSession | None]]
+"""What was read of files, so that only changed ones are read again. Start with an empty one."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionPage:
+    """A page of sessions, the one used last first."""
+
+    sessions: list[StoredSession]
+    next_cursor: str | None
+    """Names the next page; None on the last."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class _Candidate:
+    mtime_ns: int
+    path: Path
+    stamp: _Stamp
+
+
+async def list_sessions(
+    folders: Iterable[Path],
+    *,
+    cwd: str | Path | None = None,
+    query: str | None = None,
+    limit: int = 50,
+    cursor: str | None = None,
+    cache: SummaryCache | None = None,
+) -> SessionPage:
+    """The sessions in ``folders`` and the folders directly inside them.
+
+    ``cwd`` leaves only those of one working directory, ``query`` those with that text in their name
+    or first message, in any case. Files are read in the order of their last change until no other
+    can belong on the page. Raises ``ValueError`` for a ``cursor`` that is none.
+    """
+    limit = max(1, limit)
+    after = None if cursor is None else _parse_cursor(cursor)
+    cache = {} if cache is None else cache
+    candidates = await run_blocking(_candidates, list(folders))
+    known = {candidate.path for candidate in candidates}
+    for path in [path for path in cache if path not in known]:
+        del cache[path]
+    wanted = _filter(cwd, query)
+    found: list[tuple[tuple[int, str], StoredSession]] = []
+    for start in range(0, len(candidates), _AT_ONCE):
+        batch = candidates[start : start + _AT_ONCE]
+        # A session was used no later than its file was changed.
+        if len(found) > limit and -found[limit][0][0] >= batch[0].mtime_ns // 1_000_000:
+            break
+        for session in await _summaries(batch, cache):
+            key = (-session.modified_ms, str(session.path))
+            if wanted(session) and (after is None or key > after):
+                found.append((key, session))
+        found.sort(key=lambda item: item[0])
+    page = [session for _, session in found[:limit]]
+    more = len(found) > limit
+    return SessionPage(page, _cursor(page[-1]) if more else None)
+
+
+def _cursor(session: StoredSession) -> str:
+    return f"{session.modified_ms}|{session.path}"
+
+
+def _parse_cursor(cursor: str) -> tuple[int, str]:
+    milliseconds, bar, path = cursor.partition("|")
+    if not bar or not milliseconds.lstrip("-").isdigit():
+        raise ValueError(f"{cursor[:60]!r} is no cursor of a list of sessions")
+    return (-int(milliseconds), path)
+
+
+def _filter(cwd: str | Path | None, query: str | None) -> Callable[[StoredSession], bool]:
+    directory = None if cwd is None else os.path.normpath(cwd)
+    text = (query or "").casefold()
+
+    def wanted(session: StoredSession) -> bool:
+        if directory is not None and os.path.normpath(session.cwd) != directory:
+            return False
+        return text in (session.name or "").casefold() or text in session.first_message.casefold()
+
+    return wanted
+
+
+def _candidates(folders: list[Path]) -> list[_Candidate]:
+    """Session files, the one changed last first."""
+    found: dict[Path, _Candidate] = {}
+    for folder in folders:
+        for inner in [folder, *_entries(folder, lambda entry: entry.is_dir())]:
+            for path in _entries(inner, lambda entry: entry.name.endswith(".jsonl")):
+                try:
+                    status = path.stat()
+                except OSError:
+                    continue
+                stamp = (status.st_ino, status.st_size, status.st_mtime_ns)
+                found[path] = _Candidate(status.st_mtime_ns, path, stamp)
+    return heapq.nlargest(_MOST_FILES, found.values())
+
+
+def _entries(folder: Path, wanted: Callable[[os.DirEntry[str]], bool]) -> list[Path]:
+    try:
+        with os.scandir(folder) as entries:
+            return [Path(entry.path) for entry in entries if wanted(entry)]
+    except OSError:
+        return []
+
+
+async def _summaries(batch: list[_Candidate], cache: SummaryCache) -> list[StoredSession]:
+    async def summarise(candidate: _Candidate) -> None:
+        cached = cache.get(candidate.path)
+        if cached is None or cached[0] != candidate.stamp:
+            cache[candidate.path] = (candidate.stamp, await _summary(candidate.path))
+
+    async with anyio.create_task_group() as tasks:
+        for candidate in batch:
+            tasks.start_soon(summarise, candidate)
+    summaries = [cache[candidate.path][1] for candidate in batch]
+    return [summary for summary in summaries if summary is not None]
+
+
+async def _summary(path: Path) -> StoredSession | None:
+    try:
+        summary = await run_blocking(Summary, path)
+    except OSError:
+        return None
+    try:
+        while await run_blocking(summary.step):
+            pass
+    except OSError:
+        return None
+    finally:
+        summary.close()
+    return summary.result()
+
+
+async def find_session(folders: Iterable[Path], session_id: str) -> Path:
+    """The file of a session in ``folders`` or the folders directly inside them.
+
+    Of several the one changed last. Raises ``SessionNotFoundError``.
+    """
+    if valid_session_id(session_id):
+        candidates = await run_blocking(_candidates, list(folders))
+        named = [c.path for c in candidates if session_id_in(c.path.name) == session_id]
+        others = [c.path for c in candidates if session_id_in(c.path.name) != session_id]
+        for path in [*named, *others]:
+            header = await run_blocking(read_header, path)
+            if header is not None and header.id == session_id:
+                return path
+    raise SessionNotFoundError(f"there is no session {session_id[:80]}")
