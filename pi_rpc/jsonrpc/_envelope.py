@@ -1,0 +1,228 @@
+"""The envelope: which of request, notification, answer or none of them a frame is.
+
+Owns reading and writing of JSON-RPC's own fields. ``params`` and ``result`` stay raw. Pure.
+"""
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from pi_rpc.jsonrpc._repair import (
+    BOM,
+    has_only_utf8,
+    salvage,
+    with_whole_surrogates,
+    without_bad_utf8,
+)
+from pi_rpc.jsonrpc.errors import RpcError, invalid_request, parse_error
+from pi_rpc.jsonrpc.framing import MAX_FRAME_BYTES, BadFrame, Frame
+
+__all__ = [
+    "Id",
+    "Incoming",
+    "Notification",
+    "RequestMessage",
+    "Response",
+    "Unreadable",
+    "error_payload",
+    "notification_payload",
+    "read",
+    "request_payload",
+    "result_payload",
+]
+
+Id: TypeAlias = int | str
+
+_EMPTY = Raw(b"{}")
+_NULL = Raw(b"null")
+# What clients send for no parameters; Lua cannot tell an empty array from an empty object.
+_NO_PARAMS = frozenset({b"", b"null", b"[]", b"[null]"})
+_LONGEST_NO_PARAMS = 64
+
+
+class _Envelope(msgspec.Struct, gc=False):
+    id: int | str | UnsetType | None = UNSET
+    method: str | None = None
+    params: Raw = Raw()
+    result: Raw = Raw()
+    error: Raw = Raw()
+
+
+class _Outline(msgspec.Struct, gc=False):
+    """The same with nothing promised: to see what is wrong."""
+
+    id: Raw = Raw()
+    method: Raw = Raw()
+
+
+class _WireError(msgspec.Struct, gc=False):
+    code: Any = None
+    message: Any = None
+    data: Any = None
+
+
+class RequestMessage(msgspec.Struct, gc=False):
+    """Wants one answer."""
+
+    id: Id
+    method: str
+    params: Raw
+
+
+class Notification(msgspec.Struct, gc=False):
+    """Wants none."""
+
+    method: str
+    params: Raw
+
+
+class Response(msgspec.Struct, gc=False):
+    """Answers a request of ours. ``id`` is None where the other end could not read the id."""
+
+    id: Id | None
+    result: Raw
+    error: RpcError | None
+    is_bare: bool = False
+    """Neither result nor error: an answer only if it answers something, as Lua sends for nil."""
+
+
+class Unreadable(msgspec.Struct, gc=False):
+    """Neither of them; ``error`` is the answer, with ``id`` where it is known."""
+
+    id: Id | None
+    error: RpcError
+    is_response: bool = False
+
+
+Incoming: TypeAlias = RequestMessage | Notification | Response | Unreadable
+
+_decoder = msgspec.json.Decoder(_Envelope)
+_encoder = msgspec.json.Encoder()
+_encode = _encoder.encode
+
+
+def read(frame: Frame) -> Incoming:
+    """What a frame is. Never raises."""
+    if isinstance(frame, BadFrame):
+        error = parse_error(frame.reason) if frame.code == -32700 else invalid_request(frame.reason)
+        return Unreadable(frame.id, error, is_response=frame.is_response)
+    try:
+        # A raw value is not checked for this, and would fail only in the handler.
+        if not frame.isascii() and not has_only_utf8(frame):
+            frame = without_bad_utf8(frame)
+        envelope = _decoder.decode(frame)
+    except (msgspec.DecodeError, RecursionError) as exc:
+        return _read_again(frame, exc)
+    return _classify(envelope)
+
+
+def _classify(envelope: _Envelope) -> Incoming:
+    id, method = envelope.id, envelope.method
+    if method is not None:
+        if isinstance(id, UnsetType):
+            return Notification(method, _params(envelope.params))
+        if id is None:
+            return Unreadable(None, invalid_request("The id of a request is a number or a string"))
+        return RequestMessage(id, method, _params(envelope.params))
+    known_id = None if isinstance(id, UnsetType) else id
+    result, error = bytes(envelope.result), bytes(envelope.error)
+    if error and error != b"null":
+        return Response(known_id, _NULL, _error_from(error))
+    if result or error:
+        return Response(known_id, envelope.result if result else _NULL, None)
+    if known_id is not None:
+        return Response(known_id, _NULL, None, is_bare=True)
+    return Unreadable(None, invalid_request("Not a request: it has no method"))
+
+
+def _params(raw: Raw) -> Raw:
+    """The params, with every way to say that there are none made an empty object."""
+    if len(memoryview(raw)) > _LONGEST_NO_PARAMS:
+        return raw
+    return _EMPTY if b"".join(bytes(raw).split()) in _NO_PARAMS else raw
+
+
+def _read_again(frame: bytes, exc: Exception) -> Incoming:
+    """Second thoughts on a frame that did not decode: repair it, or say what is wrong with it."""
+    if isinstance(exc, RecursionError):
+        return _unreadable(frame, invalid_request("The frame is nested too deeply"))
+    if not isinstance(exc, msgspec.ValidationError):
+        repaired = frame.removeprefix(BOM)
+        if b"\\u" in repaired:
+            repaired = with_whole_surrogates(repaired)
+        if repaired != frame:
+            try:
+                return _classify(_decoder.decode(repaired))
+            except (msgspec.DecodeError, RecursionError) as again:
+                return _read_again(repaired, again)
+        return _unreadable(frame, parse_error(f"The frame is not valid JSON: {exc}"))
+    try:
+        outline = msgspec.json.decode(frame, type=_Outline)
+    except msgspec.DecodeError:
+        is_batch = frame.lstrip()[:1] == b"["
+        reason = "Batches are not supported" if is_batch else "Not a request: it is no object"
+        return Unreadable(None, invalid_request(reason))
+    try:
+        id: Id | None = None
+        if bytes(outline.id):
+            id = msgspec.json.decode(outline.id, type=int | str)
+    except msgspec.DecodeError:
+        return Unreadable(None, invalid_request("The id of a request is a number or a string"))
+    return Unreadable(id, invalid_request("The method of a request is a string"))
+
+
+def _unreadable(frame: bytes, error: RpcError) -> Unreadable:
+    found = salvage(frame)
+    return Unreadable(found.id, error, is_response=found.is_response)
+
+
+def _error_from(raw: bytes) -> RpcError:
+    """The error of an answer, as far as it is one."""
+    try:
+        wire = msgspec.json.decode(raw, type=_WireError)
+    except (msgspec.DecodeError, RecursionError):
+        return RpcError(-32603, raw[:200].decode("utf-8", "replace"), "unknown")
+    code = wire.code if type(wire.code) is int else -32603
+    message = wire.message if isinstance(wire.message, str) else "The other end gave no message"
+    data = dict(wire.data) if isinstance(wire.data, Mapping) else {}
+    if wire.data is not None and not isinstance(wire.data, Mapping):
+        data["value"] = wire.data
+    kind = data.pop("kind", None)
+    return RpcError(code, message, kind if isinstance(kind, str) else "unknown", data or None)
+
+
+def result_payload(id: Id, result: Any) -> bytes:
+    """A response with a result, null included.
+
+    Raises TypeError, ValueError, UnicodeEncodeError or RecursionError when it cannot be written.
+    """
+    text = _encode(result)
+    if len(text) > MAX_FRAME_BYTES - 1024:
+        raise ValueError("The result is larger than a frame may be")
+    return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (_encode(id), text)
+
+
+def error_payload(id: Id | None, error: RpcError) -> bytes:
+    """A response with an error."""
+    try:
+        text = _encode(error.to_wire())
+    except (TypeError, ValueError, RecursionError):
+        # The message matters more than further fields that cannot be written.
+        text = _encode(RpcError(error.code, error.message, error.kind).to_wire())
+    return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (_encode(id), text)
+
+
+def notification_payload(method: str, params: Any) -> bytes:
+    """A notification."""
+    return b'{"jsonrpc":"2.0","method":%b,"params":%b}' % (_encode(method), _encode(params))
+
+
+def request_payload(id: Id, method: str, params: Any) -> bytes:
+    """A request."""
+    return b'{"jsonrpc":"2.0","id":%b,"method":%b,"params":%b}' % (
+        _encode(id),
+        _encode(method),
+        _encode(params),
+    )

@@ -1,0 +1,361 @@
+"""One end of a JSON-RPC connection.
+
+Owns dispatch: every request of the other end gets exactly one answer, in scopes that can be
+cancelled; requests of ours get theirs or learn that they will not. Knows no method but the two ways
+to cancel. Does not own bytes (``stdio``, ``framing``) nor what an application's errors mean
+(``Handler.error``).
+"""
+
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import anyio
+import anyio.lowlevel
+import msgspec
+from anyio.abc import TaskGroup
+from msgspec import Raw
+
+from pi_rpc.jsonrpc._envelope import (
+    Id,
+    Incoming,
+    Notification,
+    RequestMessage,
+    Response,
+    Unreadable,
+    error_payload,
+    notification_payload,
+    read,
+    request_payload,
+    result_payload,
+)
+from pi_rpc.jsonrpc._inbound import BARRIER, Request, StartOrder
+from pi_rpc.jsonrpc._outbound import Outbound
+from pi_rpc.jsonrpc.errors import (
+    INTERNAL_ERROR,
+    PeerClosedError,
+    RpcError,
+    internal_error,
+    invalid_request,
+    overloaded,
+    request_cancelled,
+)
+from pi_rpc.jsonrpc.framing import Frame
+from pi_rpc.jsonrpc.stdio import Transport
+
+__all__ = ["BARRIER", "Handler", "Peer", "PeerClosedError", "Request", "RpcError"]
+
+_RETRY_AFTER_MS = 250
+# With this much output waiting, requests are put aside; with this much put aside, reading stops.
+_OVERFULL_BYTES = 32 * 1024 * 1024
+_ASIDE_BYTES = 32 * 1024 * 1024
+# So many frames of one batch are looked at before what they started gets its turn.
+_FRAMES_PER_TURN = 64
+
+_log = logging.getLogger("pi_rpc.jsonrpc")
+
+
+class Handler(Protocol):
+    """What a peer does for the other end."""
+
+    def ordering_key(self, method: str, params: Raw) -> str | None:
+        """Requests with equal keys start in order of arrival; None: independent; or ``BARRIER``."""
+
+    async def request(self, request: Request) -> Any:
+        """Its result, anything msgspec can write; raises what ``error`` knows."""
+
+    def notification(self, method: str, params: Raw) -> None:
+        """Takes note. Must not block."""
+
+    def error(self, exc: BaseException) -> RpcError:
+        """What an exception of ``request`` is on the wire. Pure."""
+
+    async def eof(self) -> None:
+        """The input ended, also by ``Peer.close``: stop or finish work. Called once.
+
+        Afterwards what is still in flight has ``grace_s`` seconds to be answered.
+        """
+
+
+class _CancelParams(msgspec.Struct, gc=False):
+    id: int | str | None = None
+    requestId: int | str | None = None  # noqa: N815 - the wire's name
+
+
+class Peer:
+    """Serves a ``Handler`` to the other end of a ``Transport``, and asks it things.
+
+    At most ``max_in_flight`` requests are unanswered at once, then ``overloaded``. ``flush_s`` is
+    how long the other end may take nothing at all before the last output is given up. A request of
+    a method for which ``answers_cancel`` is false is answered ``requestCancelled`` at once when it
+    is cancelled before it could start; others are started in their turn all the same, because they
+    give a result of their own.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        handler: Handler,
+        *,
+        max_in_flight: int = 256,
+        grace_s: float = 2.0,
+        flush_s: float = 1.0,
+        answers_cancel: Callable[[str], bool] = lambda method: True,
+    ) -> None:
+        self._transport = transport
+        self._handler = handler
+        self._max_in_flight = max_in_flight
+        self._grace_s = grace_s
+        self._flush_s = flush_s
+        self._answers_cancel = answers_cancel
+        self._in_flight: dict[Id, Request] = {}
+        self._idle: anyio.Event | None = None
+        self._order = StartOrder(self._key_of, self._start, self._deliver)
+        self._aside: deque[RequestMessage | Notification] = deque()
+        self._aside_bytes = 0
+        self._outbound = Outbound()
+        self._tasks: TaskGroup | None = None
+
+    # The application's side.
+
+    @property
+    def waiting_bytes(self) -> int:
+        """How much output has not left yet."""
+        return self._transport.waiting_bytes
+
+    async def drained(self) -> None:
+        """Returns when little output is waiting, or none will leave any more."""
+        await self._transport.drained()
+
+    def notify(self, method: str, params: Any) -> None:
+        """Sends a notification. Raises only when ``params`` cannot be written as JSON."""
+        self._transport.send((notification_payload(method, params),))
+
+    def send_frames(self, payloads: Sequence[bytes]) -> None:
+        """Sends JSON values that are already written, in one go."""
+        self._transport.send(payloads)
+
+    async def request(self, method: str, params: Any, *, timeout_s: float | None = None) -> Raw:
+        """Asks the other end; the raw result.
+
+        Raises RpcError with the other end's error, PeerClosedError when it went away, TimeoutError
+        after ``timeout_s``. When nobody waits any more the other end is told to cancel, and a late
+        answer is ignored.
+        """
+        with self._outbound.open() as pending:
+            self._transport.send((request_payload(pending.id, method, params),))
+            try:
+                with anyio.fail_after(timeout_s):
+                    return await pending.wait()
+            finally:
+                if not pending.settled:
+                    self.notify("$/cancelRequest", {"id": pending.id})
+
+    def close(self) -> None:
+        """Ends the input; ``serve`` then finishes as at its end."""
+        self._transport.stop_reading()
+
+    async def serve(self) -> None:
+        """Serves until the input ends. On return every request has been answered, output has been
+        flushed as far as the other end took it, and everybody who waited has been woken."""
+        try:
+            async with anyio.create_task_group() as tasks:
+                self._tasks = tasks
+                await self._read()
+                self._outbound.close()
+                await self._finish()
+        finally:
+            self._outbound.close()
+            self._answer_the_rest()
+            with anyio.CancelScope(shield=True):
+                await self._transport.flush(self._flush_s)
+            self._transport.close()
+
+    # Input.
+
+    async def _read(self) -> None:
+        while (frames := await self._transport.receive()) is not None:
+            for index, frame in enumerate(frames, 1):
+                self._take(frame)
+                if index % _FRAMES_PER_TURN == 0:
+                    await anyio.lowlevel.checkpoint()
+            if self._aside_bytes > _ASIDE_BYTES:
+                await self._transport.drained()
+
+    def _take(self, frame: Frame) -> None:
+        message = read(frame)
+        if isinstance(message, RequestMessage):
+            self._take_in_turn(message, frame)
+        elif isinstance(message, Notification):
+            if message.method in ("$/cancelRequest", "$/cancel_request"):
+                self._cancel(message.params)
+            else:
+                self._take_in_turn(message, frame)
+        else:
+            self._take_answer(message)
+
+    def _take_in_turn(self, message: RequestMessage | Notification, frame: Frame) -> None:
+        """Takes it, unless the other end reads so little that its answer would have no place."""
+        if not self._aside and self._transport.waiting_bytes <= _OVERFULL_BYTES:
+            self._admit(message)
+            return
+        if not self._aside:
+            assert self._tasks is not None
+            self._tasks.start_soon(self._admit_aside)
+        self._aside.append(message)
+        self._aside_bytes += len(frame) if isinstance(frame, bytes) else 0
+
+    async def _admit_aside(self) -> None:
+        while self._aside:
+            await self._transport.drained()
+            for _ in range(min(_FRAMES_PER_TURN, len(self._aside))):
+                self._admit(self._aside.popleft())
+            await anyio.lowlevel.checkpoint()
+        self._aside_bytes = 0
+
+    def _take_answer(self, message: Incoming) -> None:
+        if isinstance(message, Response):
+            known = self._outbound.settle(message.id, message.result, message.error)
+            if not known and message.is_bare:
+                self._send_error(message.id, invalid_request("Not a request: it has no method"))
+            elif not known:
+                _log.debug("Ignored an answer with the unknown id %r", message.id)
+        elif isinstance(message, Unreadable):
+            if not message.is_response:
+                self._send_error(message.id, message.error)
+            elif not self._outbound.settle(message.id, Raw(b"null"), message.error):
+                _log.debug("Ignored an unreadable answer: %s", message.error.message)
+
+    def _admit(self, message: RequestMessage | Notification) -> None:
+        if isinstance(message, Notification):
+            self._order.arrive(message)
+        elif message.id in self._in_flight:
+            self._send_error(message.id, invalid_request("A request with this id is in flight"))
+        elif len(self._in_flight) >= self._max_in_flight:
+            self._send_error(message.id, overloaded(_RETRY_AFTER_MS))
+        else:
+            request = Request(message.id, message.method, message.params, self._order.started)
+            self._in_flight[request.id] = request
+            self._order.arrive(request)
+
+    def _cancel(self, params: Raw) -> None:
+        try:
+            wanted = msgspec.json.decode(params, type=_CancelParams)
+        except (msgspec.DecodeError, RecursionError):
+            return
+        id = wanted.id if wanted.id is not None else wanted.requestId
+        if id is None:
+            return
+        request = self._in_flight.get(id)
+        if request is None:
+            for message in self._aside:
+                if isinstance(message, RequestMessage) and message.id == id:
+                    self._aside.remove(message)
+                    self._send_error(id, request_cancelled())
+                    return
+        elif not request._cancelled:
+            request._cancelled = True
+            if request._running:
+                request._cancel()
+            elif not self._answers_cancel(request.method):
+                self._fail(request, request_cancelled())
+
+    # Requests of the other end.
+
+    def _key_of(self, request: Request) -> str | None:
+        try:
+            return self._handler.ordering_key(request.method, request.params)
+        except Exception as exc:  # noqa: BLE001 - the border to the application
+            self._fail(request, self._error_of(request, exc))
+            return None
+
+    def _start(self, request: Request) -> None:
+        assert self._tasks is not None
+        self._tasks.start_soon(self._run, request)
+
+    def _deliver(self, notification: Notification) -> None:
+        try:
+            self._handler.notification(notification.method, notification.params)
+        except Exception:  # noqa: BLE001 - the border to the application
+            _log.exception("The notification %s failed", notification.method)
+
+    async def _run(self, request: Request) -> None:
+        request._running = True
+        if request._answered:
+            self._order.finished(request)
+            return
+        if request._cancelled:
+            assert self._tasks is not None
+            self._tasks.start_soon(self._cancel_at_first_wait, request)
+        try:
+            with request._scope:
+                result = await self._handler.request(request)
+                self._succeed(request, result)
+        except Exception as exc:  # noqa: BLE001 - the border to the application
+            self._fail(request, self._error_of(request, exc))
+        finally:
+            # Cancelled by the other end, by the end of the connection, or from outside.
+            own = request._cancelled and request._scope.cancelled_caught
+            self._fail(request, request_cancelled() if own else _ended())
+            self._order.finished(request)
+
+    async def _cancel_at_first_wait(self, request: Request) -> None:
+        """Runs when the handler has come to its first wait, or to its end."""
+        if request._on_cancel is None and not request._answered:
+            request._scope.cancel()
+
+    def _succeed(self, request: Request, result: Any) -> None:
+        if request._answered:
+            return
+        payload = result_payload(request.id, result)
+        self._answer(request, payload)
+
+    def _fail(self, request: Request, error: RpcError) -> None:
+        if not request._answered:
+            self._answer(request, error_payload(request.id, error))
+
+    def _answer(self, request: Request, payload: bytes) -> None:
+        request._answered = True
+        del self._in_flight[request.id]
+        self._transport.send((payload,))
+        if self._idle is not None and not self._in_flight:
+            self._idle.set()
+
+    def _send_error(self, id: Id | None, error: RpcError) -> None:
+        self._transport.send((error_payload(id, error),))
+
+    def _error_of(self, request: Request, exc: Exception) -> RpcError:
+        try:
+            error = self._handler.error(exc)
+        except Exception:  # noqa: BLE001 - the border to the application
+            _log.exception("No error could be made of a failure of %s", request.method)
+            return internal_error("Internal error")
+        if error.code == INTERNAL_ERROR and not isinstance(exc, RpcError):
+            _log.error("The request %s failed", request.method, exc_info=exc)
+        return error
+
+    # The end.
+
+    async def _finish(self) -> None:
+        try:
+            await self._handler.eof()
+        except Exception:  # noqa: BLE001 - the border to the application
+            _log.exception("The end of input was not handled")
+        if self._in_flight:
+            self._idle = anyio.Event()
+            with anyio.move_on_after(self._grace_s):
+                await self._idle.wait()
+        for request in list(self._in_flight.values()):
+            if request._running:
+                request._scope.cancel()
+            else:
+                self._fail(request, _ended())
+
+    def _answer_the_rest(self) -> None:
+        for request in list(self._in_flight.values()):
+            self._fail(request, _ended())
+
+
+def _ended() -> RpcError:
+    return internal_error("The connection ended before the request was finished")
