@@ -170,6 +170,10 @@ class MessageBuilder:
         block = self._blocks[index]
         block.signature = (block.signature or "") + signature
 
+    def is_unsigned(self, index: int) -> bool:
+        """The block has no replay data yet."""
+        return self._blocks[index].signature is UNSET
+
     def is_open(self, index: int) -> bool:
         """The block was opened and not ended."""
         return index < len(self._blocks) and self._blocks[index].done is None

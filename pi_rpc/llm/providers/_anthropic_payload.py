@@ -1,0 +1,209 @@
+"""The request of the dialect ``anthropic-messages``.
+
+Owns how a conversation, tools and options are worded, thinking and cache markers included. Pure.
+Does not own the answer.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from pi_rpc.llm.messages import (
+    AssistantMessage,
+    ImageBlock,
+    Message,
+    TextBlock,
+    ThinkingBlock,
+    ThinkingLevel,
+    ToolResultMessage,
+    UserContent,
+)
+from pi_rpc.llm.models import Model
+from pi_rpc.llm.partial_json import without_lone_surrogates
+from pi_rpc.llm.provider import Context, StreamOptions, ToolSpec
+from pi_rpc.llm.providers._request import output_limit, thinking_word
+from pi_rpc.llm.transform import clean_json, transform_messages
+
+__all__ = ["anthropic_payload", "thinks_adaptively"]
+
+_BUDGETS: dict[ThinkingLevel, int] = {
+    "minimal": 1024,
+    "low": 2048,
+    "medium": 8192,
+    "high": 16384,
+    "xhigh": 16384,
+    "max": 16384,
+}
+_MIN_ANSWER = 1024
+_EFFORTS: dict[str, str] = {"minimal": "low", "xhigh": "high", "max": "high"}
+"""Words for levels that the model's own map does not name."""
+_VERSION = re.compile(r"claude-[a-z]+-(\d+)(?:[-.](\d{1,2}))?(?![\d])")
+
+
+def thinks_adaptively(model: Model) -> bool:
+    """The model decides itself how long to think and is told an effort, not a budget.
+
+    ``compat.forceAdaptiveThinking`` decides; else it is so from Claude 4.6 on.
+    """
+    forced = (model.compat or {}).get("forceAdaptiveThinking")
+    if isinstance(forced, bool):
+        return forced
+    version = _VERSION.search(model.id)
+    if version is None:
+        return False
+    return (int(version[1]), int(version[2] or 0)) >= (4, 6)
+
+
+def anthropic_payload(
+    model: Model, context: Context, options: StreamOptions
+) -> tuple[dict[str, Any], str | None]:
+    """The body, and the thinking level in the provider's words."""
+    marker = _cache_marker(model, options)
+    payload: dict[str, Any] = {
+        "model": model.id,
+        "messages": _messages(model, context, marker),
+        "max_tokens": output_limit(model, context, options),
+        "stream": True,
+    }
+    if context.system_prompt:
+        text = without_lone_surrogates(context.system_prompt)
+        payload["system"] = [{"type": "text", "text": text, **marker}]
+    if context.tools:
+        payload["tools"] = [_tool(tool) for tool in context.tools]
+        payload["tools"][-1].update(marker)
+    parameters, word = _thinking(model, options, payload["max_tokens"])
+    payload.update(parameters)
+    if options.temperature is not None and "thinking" not in payload:
+        # Thinking models of this dialect refuse it.
+        payload["temperature"] = options.temperature
+    payload.update(model.sampling_params or {})
+    return payload, word
+
+
+def _thinking(
+    model: Model, options: StreamOptions, max_tokens: int
+) -> tuple[dict[str, Any], str | None]:
+    if not model.reasoning:
+        return {}, None
+    level, word = thinking_word(model, options.thinking_level)
+    if level == "off":
+        # Models differ in whether they accept being told; those that do say so in their map.
+        return ({"thinking": {"type": word}} if word else {}), word
+    if thinks_adaptively(model):
+        mapped = (model.thinking_level_map or {}).get(level)
+        effort = mapped or _EFFORTS.get(level, level)
+        thinking = {"type": "adaptive", "display": "summarized"}
+        return {"thinking": thinking, "output_config": {"effort": effort}}, effort
+    budget = _BUDGETS[level]
+    total = min(max_tokens + budget, model.max_tokens)
+    budget = min(budget, total - _MIN_ANSWER)
+    if budget < _BUDGETS["minimal"]:
+        return {}, None
+    thinking_budget = {"type": "enabled", "budget_tokens": budget}
+    return {"thinking": thinking_budget, "max_tokens": total}, str(budget)
+
+
+def _cache_marker(model: Model, options: StreamOptions) -> dict[str, Any]:
+    if options.cache_retention == "none":
+        return {}
+    control = {"type": "ephemeral"}
+    long_ones = (model.compat or {}).get("supportsLongCacheRetention", True)
+    if options.cache_retention == "long" and long_ones:
+        control["ttl"] = "1h"
+    return {"cache_control": control}
+
+
+def _messages(model: Model, context: Context, marker: dict[str, Any]) -> list[dict[str, Any]]:
+    out: list[dict[str, Any]] = []
+    results: list[dict[str, Any]] | None = None
+    for message in transform_messages(context.messages, model):
+        if isinstance(message, ToolResultMessage):
+            if results is None:
+                results = []
+                out.append({"role": "user", "content": results})
+            results.append(_tool_result(message))
+            continue
+        results = None
+        content = _content(message)
+        if content:
+            role = "assistant" if isinstance(message, AssistantMessage) else "user"
+            out.append({"role": role, "content": content})
+    if out and out[-1]["role"] == "user":
+        out[-1]["content"][-1].update(marker)
+    return out
+
+
+def _content(message: Message) -> list[dict[str, Any]]:
+    if isinstance(message, AssistantMessage):
+        return _reply(message)
+    if isinstance(message.content, str):
+        return [{"type": "text", "text": message.content}] if message.content.strip() else []
+    return _blocks(message.content)
+
+
+def _blocks(content: Sequence[UserContent]) -> list[dict[str, Any]]:
+    """Text and images; blank text is refused by the dialect and left out."""
+    return [
+        _image(block) if isinstance(block, ImageBlock) else {"type": "text", "text": block.text}
+        for block in content
+        if isinstance(block, ImageBlock) or block.text.strip()
+    ]
+
+
+def _image(block: ImageBlock) -> dict[str, Any]:
+    source = {"type": "base64", "media_type": block.mime_type, "data": block.data}
+    return {"type": "image", "source": source}
+
+
+def _tool_result(message: ToolResultMessage) -> dict[str, Any]:
+    blocks = _blocks(message.content)
+    content: str | list[dict[str, Any]] = blocks
+    if all(block["type"] == "text" for block in blocks):
+        content = "\n".join(block["text"] for block in blocks) or "(no output)"
+    out: dict[str, Any] = {
+        "type": "tool_result",
+        "tool_use_id": message.tool_call_id,
+        "content": content,
+    }
+    if message.is_error:
+        out["is_error"] = True
+    return out
+
+
+def _reply(message: AssistantMessage) -> list[dict[str, Any]]:
+    out: list[dict[str, Any]] = []
+    for block in message.content:
+        if isinstance(block, TextBlock):
+            if block.text.strip():
+                out.append({"type": "text", "text": block.text})
+        elif isinstance(block, ThinkingBlock):
+            out.extend(_thought(block))
+        else:
+            out.append(
+                {"type": "tool_use", "id": block.id, "name": block.name, "input": block.arguments}
+            )
+    return out
+
+
+def _thought(block: ThinkingBlock) -> list[dict[str, Any]]:
+    if block.redacted:
+        signature = block.thinking_signature
+        return [{"type": "redacted_thinking", "data": signature}] if signature else []
+    if block.thinking_signature:
+        return [
+            {
+                "type": "thinking",
+                "thinking": block.thinking,
+                "signature": block.thinking_signature,
+            }
+        ]
+    # Thinking without a signature is refused as such; as text it still tells what was thought.
+    return [{"type": "text", "text": block.thinking}] if block.thinking.strip() else []
+
+
+def _tool(tool: ToolSpec) -> dict[str, Any]:
+    return {
+        "name": tool.name,
+        "description": without_lone_surrogates(tool.description),
+        "input_schema": clean_json(dict(tool.parameters)),
+    }

@@ -1,0 +1,107 @@
+"""What the providers' requests have in common.
+
+Owns the estimate of a prompt's size, the limit of the answer that follows from it, the word a
+provider is told for a thinking level, and headers. Does not own a dialect.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+
+from pi_rpc.llm.errors import BadRequestError
+from pi_rpc.llm.http import EventRequest
+from pi_rpc.llm.messages import (
+    ImageBlock,
+    ThinkingBlock,
+    ThinkingLevel,
+    ToolCall,
+)
+from pi_rpc.llm.models import Model, clamp_thinking_level
+from pi_rpc.llm.provider import Context, StreamOptions
+
+__all__ = ["estimated_tokens", "event_request", "output_limit", "thinking_word"]
+
+_DEFAULT_OUTPUT = 32_000
+_IMAGE_CHARS = 4800
+_SMALL_WINDOW = 32_768
+_MARGIN = 4096
+
+
+def estimated_tokens(context: Context) -> int:
+    """A rough size of the prompt: a token for four characters, 1200 for an image."""
+    chars = len(context.system_prompt)
+    for tool in context.tools:
+        chars += len(tool.name) + len(tool.description) + 12 * len(tool.parameters)
+    for message in context.messages:
+        content = message.content
+        if isinstance(content, str):
+            chars += len(content)
+            continue
+        for block in content:
+            if isinstance(block, ImageBlock):
+                chars += _IMAGE_CHARS
+            elif isinstance(block, ToolCall):
+                chars += len(block.name) + sum(len(str(each)) for each in block.arguments.values())
+            elif isinstance(block, ThinkingBlock):
+                chars += len(block.thinking)
+            else:
+                chars += len(block.text)
+    return chars // 4
+
+
+def output_limit(model: Model, context: Context, options: StreamOptions) -> int:
+    """Most output tokens to ask for: what was wanted, within what the window leaves.
+
+    Without a wish it is the model's own limit, at most 32,000. A margin of 15 % of the estimate (at
+    least 4096 tokens where the window is not small) is kept because the estimate is rough.
+    """
+    wanted = options.max_tokens or min(model.max_tokens, _DEFAULT_OUTPUT)
+    estimate = estimated_tokens(context)
+    margin = estimate * 15 // 100
+    if model.context_window > _SMALL_WINDOW:
+        margin = max(margin, _MARGIN)
+    room = model.context_window - estimate - margin
+    return max(1, min(wanted, max(room, min(wanted, 1024))))
+
+
+def thinking_word(model: Model, level: ThinkingLevel) -> tuple[ThinkingLevel, str | None]:
+    """The level the model offers, and what its provider calls it; None for an unmapped ``off``."""
+    offered = clamp_thinking_level(model, level)
+    mapped = (model.thinking_level_map or {}).get(offered)
+    if mapped is not None or offered == "off":
+        return offered, mapped
+    return offered, offered
+
+
+async def event_request(
+    model: Model,
+    options: StreamOptions,
+    *,
+    url: str,
+    payload: dict[str, Any],
+    headers: dict[str, str],
+) -> EventRequest:
+    """The request, after ``on_payload`` saw it; headers of the model and of the call win."""
+    hook: Callable[[dict[str, Any], Model], Awaitable[dict[str, Any] | None]] | None
+    hook = options.on_payload
+    if hook is not None:
+        payload = await hook(payload, model) or payload
+    merged = {name.lower(): value for name, value in headers.items()}
+    for extra in (model.headers or {}, options.headers):
+        merged.update({name.lower(): value for name, value in extra.items()})
+    try:
+        body = msgspec.json.encode(payload)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise BadRequestError(f"the request cannot be written as JSON: {error}") from error
+    secrets = [options.api_key or ""]
+    secrets += [value for name, value in merged.items() if "auth" in name or "key" in name]
+    return EventRequest(
+        url=url,
+        headers=merged,
+        body=body,
+        provider=model.provider,
+        idle_timeout_s=options.idle_timeout_s,
+        secrets=tuple(secrets),
+        on_response=options.on_response,
+    )
