@@ -59,7 +59,7 @@ def _events(schema: dict[str, Any]) -> Iterator[str]:
         definition = _definition(schema, event["event"])
         yield f"#### `{name}`"
         yield ""
-        yield definition["description"]
+        yield f"{definition['description']} Since {event['since']}."
         yield ""
         yield from _fields(definition, leave_out="type")
 

@@ -162,6 +162,8 @@ def _describe(definition: dict[str, Any], struct: type[Struct]) -> None:
     """Put our descriptions in, under the fields they belong to."""
     definition["description"] = struct_doc(struct)
     docs = field_docs(struct)
+    if tag_field := struct.__struct_config__.tag_field:
+        docs[tag_field] = "Tells what this is."
     for name, schema in definition["properties"].items():
         if name in docs:
             schema["description"] = docs[name]
