@@ -40,6 +40,8 @@ _NULL = Raw(b"null")
 # What clients send for no parameters; Lua cannot tell an empty array from an empty object.
 _NO_PARAMS = frozenset({b"", b"null", b"[]", b"[null]"})
 _LONGEST_NO_PARAMS = 64
+# More than everything around params or result.
+_ENVELOPE_BYTES = 64 * 1024
 
 
 class _Envelope(msgspec.Struct, gc=False):
@@ -198,10 +200,7 @@ def result_payload(id: Id, result: Any) -> bytes:
 
     Raises TypeError, ValueError, UnicodeEncodeError or RecursionError when it cannot be written.
     """
-    text = _encode(result)
-    if len(text) > MAX_FRAME_BYTES - 1024:
-        raise ValueError("The result is larger than a frame may be")
-    return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (_encode(id), text)
+    return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (_encode(id), _text_of(result))
 
 
 def error_payload(id: Id | None, error: RpcError) -> bytes:
@@ -215,14 +214,21 @@ def error_payload(id: Id | None, error: RpcError) -> bytes:
 
 
 def notification_payload(method: str, params: Any) -> bytes:
-    """A notification."""
-    return b'{"jsonrpc":"2.0","method":%b,"params":%b}' % (_encode(method), _encode(params))
+    """A notification. Raises as ``result_payload``."""
+    return b'{"jsonrpc":"2.0","method":%b,"params":%b}' % (_encode(method), _text_of(params))
 
 
 def request_payload(id: Id, method: str, params: Any) -> bytes:
-    """A request."""
+    """A request. Raises as ``result_payload``."""
     return b'{"jsonrpc":"2.0","id":%b,"method":%b,"params":%b}' % (
         _encode(id),
         _encode(method),
-        _encode(params),
+        _text_of(params),
     )
+
+
+def _text_of(value: Any) -> bytes:
+    text = _encode(value)
+    if len(text) > MAX_FRAME_BYTES - _ENVELOPE_BYTES:
+        raise ValueError("The message is larger than a frame may be")
+    return text

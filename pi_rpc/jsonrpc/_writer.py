@@ -23,7 +23,8 @@ __all__ = ["LOW_WATER_BYTES", "Writer"]
 LOW_WATER_BYTES = 256 * 1024
 """``drained`` returns when no more than this is waiting."""
 
-_PIECE_BYTES = 64 * 1024
+_PIECE_BYTES = 16 * 1024
+_TAKE_BYTES = 256 * 1024
 _ATOMIC_BYTES: int = getattr(select, "PIPE_BUF", 512)
 
 
@@ -212,9 +213,11 @@ class Writer:
                         self._condition.wait()
                     if self.closed:
                         return
-                    data = b"".join(self._queue)
-                    self._queue.clear()
-                self._write_all(data)
+                    pieces, size = [], 0
+                    while self._queue and size < _TAKE_BYTES:
+                        pieces.append(self._queue.popleft())
+                        size += len(pieces[-1])
+                self._write_all(pieces[0] if len(pieces) == 1 else b"".join(pieces))
         except OSError:
             self._call_loop(self._break_off)
         finally:

@@ -63,12 +63,12 @@ class BadFrame:
     def __repr__(self) -> str:
         return f"BadFrame({self.reason!r}, {self.id!r}, code={self.code})"
 
+    __hash__ = None  # type: ignore[assignment]  # it can be compared, and is no key
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, BadFrame):
             return NotImplemented
         return (self.reason, self.id, self.code) == (other.reason, other.id, other.code)
-
-    __hash__ = None  # type: ignore[assignment]
 
 
 Frame: TypeAlias = bytes | BadFrame

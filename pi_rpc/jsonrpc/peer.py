@@ -112,8 +112,10 @@ class Peer:
         self._in_flight: dict[Id, Request] = {}
         self._idle: anyio.Event | None = None
         self._order = StartOrder(self._key_of, self._start, self._deliver)
-        self._aside: deque[RequestMessage | Notification] = deque()
+        # Arrived while the other end took no answers: with their sizes.
+        self._aside: deque[tuple[RequestMessage | Notification, int]] = deque()
         self._aside_bytes = 0
+        self._aside_scope: anyio.CancelScope | None = None
         self._outbound = Outbound()
         self._tasks: TaskGroup | None = None
 
@@ -162,12 +164,15 @@ class Peer:
         try:
             async with anyio.create_task_group() as tasks:
                 self._tasks = tasks
-                await self._read()
-                self._outbound.close()
-                await self._finish()
+                try:
+                    await self._read()
+                    self._outbound.close()
+                    await self._finish()
+                finally:
+                    # Before the handlers unwind, so that none of those that wait is started.
+                    self._outbound.close()
+                    self._answer_the_waiting()
         finally:
-            self._outbound.close()
-            self._answer_the_rest()
             with anyio.CancelScope(shield=True):
                 await self._transport.flush(self._flush_s)
             self._transport.close()
@@ -180,8 +185,9 @@ class Peer:
                 self._take(frame)
                 if index % _FRAMES_PER_TURN == 0:
                     await anyio.lowlevel.checkpoint()
-            if self._aside_bytes > _ASIDE_BYTES:
+            while self._aside_bytes > _ASIDE_BYTES:
                 await self._transport.drained()
+                await anyio.lowlevel.checkpoint()
 
     def _take(self, frame: Frame) -> None:
         message = read(frame)
@@ -200,19 +206,24 @@ class Peer:
         if not self._aside and self._transport.waiting_bytes <= _OVERFULL_BYTES:
             self._admit(message)
             return
-        if not self._aside:
+        if self._aside_scope is None:
             assert self._tasks is not None
-            self._tasks.start_soon(self._admit_aside)
-        self._aside.append(message)
-        self._aside_bytes += len(frame) if isinstance(frame, bytes) else 0
+            self._aside_scope = anyio.CancelScope()
+            self._tasks.start_soon(self._admit_aside, self._aside_scope)
+        size = len(frame) if isinstance(frame, bytes) else 0
+        self._aside.append((message, size))
+        self._aside_bytes += size
 
-    async def _admit_aside(self) -> None:
-        while self._aside:
-            await self._transport.drained()
-            for _ in range(min(_FRAMES_PER_TURN, len(self._aside))):
-                self._admit(self._aside.popleft())
-            await anyio.lowlevel.checkpoint()
-        self._aside_bytes = 0
+    async def _admit_aside(self, scope: anyio.CancelScope) -> None:
+        with scope:
+            while self._aside:
+                await self._transport.drained()
+                for _ in range(min(_FRAMES_PER_TURN, len(self._aside))):
+                    message, size = self._aside.popleft()
+                    self._aside_bytes -= size
+                    self._admit(message)
+                await anyio.lowlevel.checkpoint()
+        self._aside_scope = None
 
     def _take_answer(self, message: Incoming) -> None:
         if isinstance(message, Response):
@@ -249,17 +260,21 @@ class Peer:
             return
         request = self._in_flight.get(id)
         if request is None:
-            for message in self._aside:
-                if isinstance(message, RequestMessage) and message.id == id:
-                    self._aside.remove(message)
-                    self._send_error(id, request_cancelled())
-                    return
+            self._cancel_aside(id)
         elif not request._cancelled:
             request._cancelled = True
             if request._running:
                 request._cancel()
             elif not self._answers_cancel(request.method):
                 self._fail(request, request_cancelled())
+
+    def _cancel_aside(self, id: Id) -> None:
+        for index, (message, size) in enumerate(self._aside):
+            if isinstance(message, RequestMessage) and message.id == id:
+                del self._aside[index]
+                self._aside_bytes -= size
+                self._send_error(id, request_cancelled())
+                return
 
     # Requests of the other end.
 
@@ -338,6 +353,8 @@ class Peer:
     # The end.
 
     async def _finish(self) -> None:
+        while self._aside and await self._transport.flush(self._flush_s):
+            await anyio.lowlevel.checkpoint()
         try:
             await self._handler.eof()
         except Exception:  # noqa: BLE001 - the border to the application
@@ -349,12 +366,18 @@ class Peer:
         for request in list(self._in_flight.values()):
             if request._running:
                 request._scope.cancel()
-            else:
-                self._fail(request, _ended())
 
-    def _answer_the_rest(self) -> None:
+    def _answer_the_waiting(self) -> None:
+        """What has not started by now will not."""
+        if self._aside_scope is not None:
+            self._aside_scope.cancel()
+        for message, _ in self._aside:
+            if isinstance(message, RequestMessage):
+                self._send_error(message.id, _ended())
+        self._aside.clear()
         for request in list(self._in_flight.values()):
-            self._fail(request, _ended())
+            if not request._running:
+                self._fail(request, _ended())
 
 
 def _ended() -> RpcError:
