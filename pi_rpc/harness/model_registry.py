@@ -45,8 +45,8 @@ class ModelRegistry:
     def __init__(
         self,
         folder: Path | None = None,
-        *,
         credentials: Credentials | None = None,
+        *,
         environ: Mapping[str, str] | None = None,
     ) -> None:
         """``folder`` is the agent directory; ``credentials`` say which models can be asked."""

@@ -5,6 +5,7 @@ nothing of ours: it runs in a process of its own."""
 
 import argparse
 import importlib
+import os
 import threading
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ def main() -> None:
     params.cpuparams.n_threads = arguments.threads
     params.sampling.temp = arguments.temp
     params.sampling.seed = arguments.seed
+    params.api_keys = [os.environ["LLAMA_API_KEY"]]
     params.verbosity = arguments.log_verbosity
     server = xllamacpp.Server(params)
     threading.Event().wait()

@@ -5,7 +5,10 @@ loopback port, shared by all callers, ended with us. How its parts are found and
 ``pi_rpc.llm._local_install``."""
 
 import os
+import secrets
 from collections.abc import Callable
+from contextlib import aclosing
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -76,6 +79,8 @@ class LocalModelServer:
         start_limit_s: float = _START_LIMIT_S,
     ) -> None:
         """Starts nothing. ``find`` says where the parts are."""
+        self.api_key = secrets.token_hex(16)
+        """Who asks the server must send it: it keeps other programs and web pages out."""
         self._find = find
         self._start_limit_s = start_limit_s
         self._lock = anyio.Lock()
@@ -128,14 +133,12 @@ class LocalModelServer:
             if model.api != "anthropic-messages":
                 address += "/v1"
             served = msgspec.structs.replace(model, base_url=address)
-            batches = provider_for(model.api)(served, context, options, builder)
-            try:
-                async for batch in batches:
+            signed = replace(options, api_key=self.api_key)
+            async with aclosing(
+                provider_for(model.api)(served, context, signed, builder)
+            ) as events:
+                async for batch in events:
                     yield batch
-            finally:
-                close = getattr(batches, "aclose", None)
-                if close is not None:
-                    await close()
 
         return AssistantMessageStream(model, produce, options.signal)
 
@@ -150,6 +153,7 @@ class LocalModelServer:
                 "the embedded model is not installed; run `pi-rpc local install` (once)"
             )
         environment = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
+        environment["LLAMA_API_KEY"] = self.api_key
         if parts.libraries is not None:
             before = environment.get("LD_LIBRARY_PATH")
             environment["LD_LIBRARY_PATH"] = os.pathsep.join(

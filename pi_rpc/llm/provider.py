@@ -4,7 +4,7 @@ Owns the request side (``Context``, ``ToolSpec``, ``StreamOptions``), the signat
 implements, and ``stream_simple``, which picks the provider by the model's dialect. The answer side
 is ``pi_rpc.llm.stream``."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -28,7 +28,7 @@ __all__ = [
 
 CacheRetention: TypeAlias = Literal["none", "short", "long"]
 
-EventBatches: TypeAlias = AsyncIterator[list[AssistantMessageEvent]]
+EventBatches: TypeAlias = AsyncGenerator[list[AssistantMessageEvent], None]
 """Block events, one batch per network read; ``start``, ``done`` and ``error`` are the stream's."""
 
 
