@@ -1,1 +1,12 @@
-"""One module per group of methods of the native protocol."""
+"""What each method of the native protocol does; one module per group of methods."""
+
+from pi_rpc.server.connection import Feature
+from pi_rpc.server.features import catalogue, prompting, sessions
+
+__all__ = ["FEATURES"]
+
+FEATURES: dict[str, Feature] = {
+    **prompting.HANDLERS,
+    **sessions.HANDLERS,
+    **catalogue.HANDLERS,
+}

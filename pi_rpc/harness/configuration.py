@@ -1,0 +1,143 @@
+"""What a session's next turn uses: model, thinking level, tools, limits, prompts.
+
+Owns these choices and what of them is recorded in the session file. A change takes effect at the
+next turn; a turn that has begun keeps what it began with. Does not own where models come from
+(``pi_rpc.harness.model_registry``).
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from pi_rpc.agent.tool import AgentTool
+from pi_rpc.harness.errors import HarnessError
+from pi_rpc.harness.runs import Limits
+from pi_rpc.llm.messages import ThinkingLevel
+from pi_rpc.llm.models import Model, clamp_thinking_level
+from pi_rpc.session.context import SessionContext
+from pi_rpc.session.entries import (
+    CustomEntry,
+    ModelChangeEntry,
+    SessionInfoEntry,
+    ThinkingLevelChangeEntry,
+)
+
+__all__ = ["PermissionMode", "SessionConfiguration"]
+
+PermissionMode: TypeAlias = Literal["ask", "edits", "full", "readonly"]
+
+_NO_MODEL = (
+    "no model is configured: set an API key such as ANTHROPIC_API_KEY or OPENAI_API_KEY, or"
+    " defaultProvider and defaultModel in settings.json, or install the embedded model with"
+    " `pi-rpc local install`"
+)
+
+
+@dataclass(slots=True)
+class SessionConfiguration:
+    """The choices that hold for a session, changeable at any time."""
+
+    cwd: Path
+    tools: Mapping[str, AgentTool]
+    """Every tool the session could use, by name."""
+    active_tools: list[str]
+    """Names of those the model is told of."""
+    model: Model | None = None
+    thinking_level: ThinkingLevel = "off"
+    permission_mode: PermissionMode = "ask"
+    limits: Limits = field(default_factory=Limits)
+    system_prompt: str | None = None
+    append_system_prompt: str = ""
+    additional_directories: list[str] = field(default_factory=list)
+    name: str | None = None
+    authenticated: Callable[[Model], bool] = lambda model: True
+    """Whether a model can be asked; cheap."""
+    idle_timeout_s: float = 300.0
+
+    def require_model(self) -> Model:
+        """The model to ask; refuses when there is none or nothing to sign in with."""
+        if self.model is None:
+            raise HarnessError("modelRequired", _NO_MODEL)
+        if not self.authenticated(self.model):
+            raise HarnessError(
+                "authRequired",
+                f"no credential for {self.model.provider}: set its API key in the environment or"
+                " in auth.json",
+                provider=self.model.provider,
+            )
+        return self.model
+
+    @property
+    def level(self) -> ThinkingLevel:
+        """The thinking level as the model can do it."""
+        return clamp_thinking_level(self.model, self.thinking_level) if self.model else "off"
+
+    def usable_tools(self) -> list[AgentTool]:
+        """The active tools, in the order they were named, that the permission mode leaves."""
+        return [
+            tool
+            for name in self.active_tools
+            if (tool := self.tools.get(name)) is not None and self.refusal(tool) is None
+        ]
+
+    def refusal(self, tool: AgentTool) -> str | None:
+        """Why the permission mode forbids ``tool``, for the model to read; None: it may run."""
+        if self.permission_mode == "readonly" and tool.kind != "read":
+            return (
+                f"The tool {tool.name} was refused: this session is read-only. It can be allowed"
+                " with session/configure and another permissionMode, or --permission-mode."
+            )
+        return None
+
+    def activate(self, names: list[str]) -> None:
+        """Choose the tools the model is told of; unknown names are refused."""
+        unknown = [name for name in names if name not in self.tools]
+        if unknown:
+            raise HarnessError(
+                "invalidParams",
+                f"unknown tools: {', '.join(unknown)}; known are: {', '.join(self.tools)}",
+            )
+        self.active_tools = list(dict.fromkeys(names))
+
+    def unrecorded(self, context: SessionContext) -> list[Callable[..., Any]]:
+        """Makers of entries for choices that the session file does not hold yet."""
+        makers: list[Callable[..., Any]] = []
+        model = self.model
+        if model is not None and context.model != (model.provider, model.id):
+            makers.append(model_change(model))
+        if context.thinking_level != self.level:
+            makers.append(thinking_level_change(self.level))
+        return makers
+
+
+def model_change(model: Model) -> Callable[..., Any]:
+    """Makes the entry that records the choice of a model."""
+    return lambda entry_id, parent_id, timestamp: ModelChangeEntry(
+        id=entry_id,
+        parent_id=parent_id,
+        timestamp=timestamp,
+        provider=model.provider,
+        model_id=model.id,
+    )
+
+
+def thinking_level_change(level: ThinkingLevel) -> Callable[..., Any]:
+    """Makes the entry that records the choice of a thinking level."""
+    return lambda entry_id, parent_id, timestamp: ThinkingLevelChangeEntry(
+        id=entry_id, parent_id=parent_id, timestamp=timestamp, thinking_level=level
+    )
+
+
+def custom_entry(custom_type: str) -> Callable[..., Any]:
+    """Makes an entry that means something to its author alone."""
+    return lambda entry_id, parent_id, timestamp: CustomEntry(
+        id=entry_id, parent_id=parent_id, timestamp=timestamp, custom_type=custom_type
+    )
+
+
+def session_info(name: str) -> Callable[..., Any]:
+    """Makes the entry that records the session's name; empty clears it."""
+    return lambda entry_id, parent_id, timestamp: SessionInfoEntry(
+        id=entry_id, parent_id=parent_id, timestamp=timestamp, name=name
+    )

@@ -1,0 +1,145 @@
+"""How a session runs the agent loop: which model, prompt, tools and queues each turn gets.
+
+Owns the translation from a session's choices to the loop's configuration. Does not own the loop
+(``pi_rpc.agent.loop``) nor the choices (``pi_rpc.harness.configuration``).
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from pi_rpc.agent.config import (
+    AgentContext,
+    AgentLoopConfig,
+    BeforeToolCallContext,
+    BeforeToolCallResult,
+    LoopTurnUpdate,
+    TurnContext,
+)
+from pi_rpc.agent.events import AgentEvent
+from pi_rpc.agent.loop import run_agent_loop, run_agent_loop_continue
+from pi_rpc.agent.ports import ToolContext
+from pi_rpc.harness.configuration import SessionConfiguration
+from pi_rpc.harness.queue import MessageQueue, QueueKind
+from pi_rpc.harness.runs import Run
+from pi_rpc.harness.system_prompt import build_system_prompt
+from pi_rpc.llm.abort import AbortSignal
+from pi_rpc.llm.messages import (
+    AssistantMessage,
+    TextBlock,
+    ToolCall,
+    ToolResultMessage,
+    UserMessage,
+    now_ms,
+)
+from pi_rpc.llm.provider import StreamFn, StreamOptions
+
+__all__ = ["LoopSetup", "unanswered_calls"]
+
+
+class LoopSetup:
+    """Runs the loop with what the session has chosen."""
+
+    def __init__(
+        self,
+        configuration: SessionConfiguration,
+        queue: MessageQueue,
+        stream_fn: StreamFn,
+        tool_context: ToolContext,
+    ) -> None:
+        self._configuration = configuration
+        self._queue = queue
+        self._stream_fn = stream_fn
+        self.tool_context = tool_context
+
+    async def run(
+        self,
+        run: Run,
+        prompts: Sequence[Any],
+        messages: list[Any],
+        emit: Callable[[Sequence[AgentEvent]], Awaitable[None]],
+        session_id: str,
+    ) -> None:
+        """One pass of the loop: with ``prompts``, or going on from ``messages`` without."""
+        context = self._context(messages)
+        config = self._config(run, session_id)
+        signal = run.controller.signal
+        if prompts:
+            await run_agent_loop(prompts, context, config, emit, signal)
+        else:
+            await run_agent_loop_continue(context, config, emit, signal)
+
+    def _context(self, messages: list[Any]) -> AgentContext:
+        configuration = self._configuration
+        tools = configuration.usable_tools()
+        return AgentContext(
+            system_prompt=build_system_prompt(
+                tools,
+                configuration.cwd,
+                replacement=configuration.system_prompt,
+                addendum=configuration.append_system_prompt,
+            ),
+            messages=messages,
+            tools=tools,
+        )
+
+    def _config(self, run: Run, session_id: str) -> AgentLoopConfig:
+        configuration = self._configuration
+        return AgentLoopConfig(
+            model=configuration.require_model(),
+            thinking_level=configuration.level,
+            stream_fn=self._stream_fn,
+            stream_options=StreamOptions(
+                session_id=session_id, idle_timeout_s=configuration.idle_timeout_s
+            ),
+            tool_context=self.tool_context,
+            should_stop_after_turn=lambda _context: self._at_limit(run),
+            prepare_next_turn=self._next_turn,
+            before_tool_call=self._before_tool_call,
+            get_steering_messages=lambda: self._take("steer"),
+            get_follow_up_messages=lambda: self._take("followUp"),
+        )
+
+    def _take(self, kind: QueueKind) -> list[UserMessage]:
+        return [queued.message for queued in self._queue.take(kind)]
+
+    def _at_limit(self, run: Run) -> bool:
+        run.limit = run.limit or run.reached(self._configuration.limits)
+        return run.limit is not None
+
+    def _next_turn(self, turn: TurnContext) -> LoopTurnUpdate:
+        return LoopTurnUpdate(
+            context=self._context(list(turn.context.messages)),
+            model=self._configuration.require_model(),
+            thinking_level=self._configuration.level,
+        )
+
+    def _before_tool_call(
+        self, call: BeforeToolCallContext, _signal: AbortSignal
+    ) -> BeforeToolCallResult | None:
+        tool = self._configuration.tools.get(call.tool_call.name)
+        refusal = self._configuration.refusal(tool) if tool is not None else None
+        return BeforeToolCallResult(block=True, reason=refusal) if refusal else None
+
+
+def unanswered_calls(messages: Sequence[Any]) -> list[ToolResultMessage]:
+    """Error results for the tool calls at the end of ``messages`` that nobody answered."""
+    answered: set[str] = set()
+    for message in reversed(messages):
+        if isinstance(message, ToolResultMessage):
+            answered.add(message.tool_call_id)
+        elif isinstance(message, AssistantMessage):
+            calls = [block for block in message.content if isinstance(block, ToolCall)]
+            return [_not_run(call) for call in calls if call.id not in answered]
+        else:
+            return []
+    return []
+
+
+def _not_run(call: ToolCall) -> ToolResultMessage:
+    return ToolResultMessage(
+        tool_call_id=call.id,
+        tool_name=call.name,
+        content=[TextBlock(text="The session was interrupted before this call was finished.")],
+        is_error=True,
+        timestamp=now_ms(),
+    )

@@ -1,0 +1,107 @@
+"""``pi-rpc demo``: the main job, seen from outside.
+
+Owns the show: it starts the real daemon, speaks the real protocol to it like any client, asks for a
+file to be read, and draws what comes. Without a model of the person's own it uses the embedded one,
+and where that cannot be had a script.
+"""
+
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import msgspec
+from msgspec import Raw
+
+from pi_rpc.harness.credentials import key_variables
+from pi_rpc.headless.daemon import DaemonProcess
+from pi_rpc.headless.local import install_local
+from pi_rpc.headless.render import RunRenderer
+from pi_rpc.jsonrpc.errors import PeerClosedError, RpcError
+from pi_rpc.llm import local
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+__all__ = ["run_demo"]
+
+
+def run_demo(arguments: "Namespace") -> int:
+    """Show it; 0 when the model answered."""
+    say(f"pi-rpc demo: a model reads {arguments.file} with a tool and says what it found.")
+    for variable in sorted(name for name in key_variables() if os.environ.get(name)):
+        say(f"{variable} is set. It is not used: a model behind it costs money.")
+        say("To use it name a model, for instance MODEL=anthropic/claude-haiku-4-5 make run.")
+    model, script = arguments.model, None
+    if model is None:
+        model, script = _free_model(arguments)
+    with tempfile.TemporaryDirectory(prefix="pi-rpc-demo-") as scratch:
+        environ = dict(os.environ)
+        if arguments.model is None:
+            environ["PI_CODING_AGENT_DIR"] = scratch
+        if script is not None:
+            path = Path(scratch) / "script.json"
+            path.write_text(json.dumps(script), encoding="utf-8")
+            environ["PI_RPC_SCRIPT"] = str(path)
+        try:
+            return anyio.run(_show, model, arguments.file, environ)
+        except (RpcError, PeerClosedError) as error:
+            say(f"it failed: {error}")
+            return 1
+
+
+def say(text: str) -> None:
+    """A line for the person."""
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+def _free_model(arguments: "Namespace") -> tuple[str, dict[str, Any] | None]:
+    if arguments.install and not local.installed():
+        install_local()
+    if local.installed():
+        say(f"Model: {local.LOCAL_MODEL.ref}, on this machine, free of charge.")
+        return local.LOCAL_MODEL.ref, None
+    say("Model: none. The embedded model could not be had here, so this is a scripted demo.")
+    return "scripted/scripted", _script(arguments.file)
+
+
+def _script(file: str) -> dict[str, Any]:
+    return {
+        "replies": [
+            {"steps": [{"type": "toolCall", "name": "read", "arguments": {"path": file}}]},
+            {"steps": [{"type": "text", "text": f"This is a script: {file} was read for real."}]},
+        ]
+    }
+
+
+async def _show(model: str, file: str, environ: Mapping[str, str]) -> int:
+    renderer = RunRenderer(sys.stdout, sys.stdout)
+    argv = [sys.executable, "-m", "pi_rpc", "--stdio"]
+
+    def draw(method: str, params: Raw) -> None:
+        if method == "agent/event":
+            renderer.draw(msgspec.json.decode(params)["event"])
+
+    async with AsyncExitStack() as stack:
+        peer = await stack.enter_async_context(DaemonProcess(argv, environ, draw))
+        await peer.request("initialize", {"processId": os.getpid(), "cwd": str(Path.cwd())})
+        session = {
+            "model": model,
+            "tools": ["read"],
+            "ephemeral": True,
+            "permissionMode": "readonly",
+        }
+        state = msgspec.json.decode(await peer.request("session/new", session))
+        question = f"Read the file {file} please."
+        say(f"> {question}")
+        result = msgspec.json.decode(
+            await peer.request("prompt", {"sessionId": state["sessionId"], "message": question})
+        )
+        await peer.request("shutdown", None)
+    return 0 if result.get("stopReason") == "stop" else 1

@@ -1,0 +1,98 @@
+"""A run as a person wants to see it in a terminal.
+
+Owns the drawing of wire events (plain JSON objects, as in ``agent/event``) as text: the reply as it
+streams, each tool call with its arguments and result in brief, usage and time at the end. Works on
+what is sent, so it draws a daemon's run and a run of this process alike.
+"""
+
+import json
+import os
+import time
+from collections.abc import Mapping
+from typing import Any, TextIO
+
+__all__ = ["RunRenderer"]
+
+_BRIEF = 160
+_RESULT_LINES = 6
+
+
+class RunRenderer:
+    """Draws one run, event by event."""
+
+    def __init__(self, answer: TextIO, notes: TextIO) -> None:
+        """The reply goes to ``answer``, everything about it to ``notes``; they may be the same."""
+        self._answer = answer
+        self._notes = notes
+        self._colour = notes.isatty() and "NO_COLOR" not in os.environ
+        self._started = time.monotonic()
+        self._line_open = False
+
+    def draw(self, event: Mapping[str, Any]) -> None:
+        """Draw one event; those that a person need not see draw nothing."""
+        match event["type"]:
+            case "message_update":
+                self._draw_update(event["assistantMessageEvent"])
+            case "message_end" if event["message"].get("role") == "assistant":
+                self._end_line()
+                if event["message"]["stopReason"] == "error":
+                    self._note(f"error: {event['message'].get('errorMessage', 'unknown')}", "31")
+            case "tool_execution_start":
+                self._end_line()
+                arguments = json.dumps(event["args"], ensure_ascii=False)
+                self._note(f"-> {event['toolName']} {_brief(arguments)}", "36")
+            case "tool_execution_end":
+                self._draw_result(event)
+            case "diagnostic":
+                self._note(f"{event['severity']}: {event['message']}", "33")
+            case "agent_settled":
+                self._end_line()
+                self._note(self._summary(event), "2")
+            case _:
+                pass
+
+    def _draw_update(self, update: Mapping[str, Any]) -> None:
+        match update["type"]:
+            case "text_delta":
+                self._answer.write(update["delta"])
+                self._answer.flush()
+                self._line_open = not update["delta"].endswith("\n")
+            case "thinking_start":
+                self._note("thinking ...", "2")
+            case _:
+                pass
+
+    def _draw_result(self, event: Mapping[str, Any]) -> None:
+        blocks = event["result"]["content"]
+        text = "\n".join(block["text"] for block in blocks if block["type"] == "text")
+        lines = [line for line in text.splitlines() if line.strip()]
+        mark, colour = ("<- failed", "31") if event["isError"] else ("<-", "2")
+        for line in lines[:_RESULT_LINES]:
+            self._note(f"{mark} {_brief(line)}", colour)
+            mark = "  "
+        if len(lines) > _RESULT_LINES:
+            self._note(f"{mark} ... {len(lines) - _RESULT_LINES} more lines", colour)
+
+    def _summary(self, event: Mapping[str, Any]) -> str:
+        seconds = time.monotonic() - self._started
+        usage = event.get("usage") or {}
+        tokens = f"{usage.get('input', 0)} tokens in, {usage.get('output', 0)} out"
+        cost = f"${event.get('cost') or 0:.4f}"
+        return f"[{event['stopReason']}: {tokens}, {cost}, {seconds:.1f} s]"
+
+    def _end_line(self) -> None:
+        if self._line_open:
+            self._answer.write("\n")
+            self._answer.flush()
+            self._line_open = False
+
+    def _note(self, text: str, colour: str) -> None:
+        self._end_line()
+        self._notes.write(f"\x1b[{colour}m{text}\x1b[0m\n" if self._colour else f"{text}\n")
+        self._notes.flush()
+
+
+def _brief(text: str) -> str:
+    """``text`` on one line and safe to print."""
+    shown = "".join(char if char.isprintable() else " " for char in text)
+    return shown if len(shown) <= _BRIEF else f"{shown[: _BRIEF - 3]}..."

@@ -1,0 +1,127 @@
+"""``pi-rpc run``: one prompt in this process, without an editor.
+
+Owns the command's output and exit code: 0 done, 1 a model or provider failed, 2 usage, 130
+interrupted. Everything a run is made of is the host's.
+"""
+
+import logging
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import msgspec
+
+from pi_rpc.agent.events import AgentEvent
+from pi_rpc.harness.errors import HarnessError
+from pi_rpc.harness.inputs import PromptInput
+from pi_rpc.harness.runs import Run, RunOutcome
+from pi_rpc.headless.render import RunRenderer
+from pi_rpc.host.host import Host, HostedSession, SessionOptions
+from pi_rpc.host.services import Services
+from pi_rpc.protocol.convert import EntryIds, to_wire
+from pi_rpc.protocol.encode import encode
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+__all__ = ["run_prompt"]
+
+_DONE, _FAILED, _USAGE, _INTERRUPTED = 0, 1, 2, 130
+
+
+def run_prompt(arguments: "Namespace") -> int:
+    """Run it; returns the exit code."""
+    logging.getLogger("pi_rpc").addHandler(logging.StreamHandler())
+    prompt = " ".join(arguments.prompt)
+    options = SessionOptions(
+        model=arguments.model,
+        permission_mode=arguments.permission_mode,
+        tools=None if arguments.tools is None else tuple(arguments.tools),
+        ephemeral=arguments.ephemeral,
+    )
+    return anyio.run(_run, prompt, options, arguments.json)
+
+
+async def _run(prompt: str, options: SessionOptions, as_json: bool) -> int:
+    exit_code = _DONE
+    async with anyio.create_task_group() as task_group:
+        host = Host(Services(), SessionOptions(), Path.cwd(), task_group)
+        try:
+            hosted = await host.create(options)
+            exit_code = await _prompt(hosted, prompt, as_json)
+        except HarnessError as error:
+            sys.stderr.write(f"pi-rpc run: {error.message}\n")
+            exit_code = _USAGE if error.kind == "invalidParams" else _FAILED
+        finally:
+            await host.aclose()
+        task_group.cancel_scope.cancel()
+    return exit_code
+
+
+async def _prompt(hosted: HostedSession, prompt: str, as_json: bool) -> int:
+    output = _Lines(hosted) if as_json else _Text()
+    hosted.harness.subscribe(output.take)
+    run = hosted.harness.prompt(PromptInput(prompt))
+    assert isinstance(run, Run)
+    async with anyio.create_task_group() as waiting:
+        waiting.start_soon(_abort_on_interrupt, run)
+        outcome = await run.wait()
+        waiting.cancel_scope.cancel()
+    output.end(outcome)
+    if outcome.aborted:
+        return _INTERRUPTED
+    return _FAILED if outcome.stop_reason == "error" else _DONE
+
+
+async def _abort_on_interrupt(run: Run) -> None:
+    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as received:
+        async for _ in received:
+            run.abort()
+
+
+class _Text:
+    """The reply on standard output, everything about it on standard error."""
+
+    def __init__(self) -> None:
+        self._renderer = RunRenderer(sys.stdout, sys.stderr)
+
+    def take(self, events: Sequence[AgentEvent]) -> None:
+        for event in events:
+            self._renderer.draw(msgspec.to_builtins(to_wire(event)))
+
+    def end(self, outcome: RunOutcome) -> None:
+        if outcome.error_message and outcome.stop_reason != "error":
+            sys.stderr.write(f"{outcome.error_message}\n")
+
+
+class _Lines:
+    """Every event as a line of JSON, between a header and a result."""
+
+    def __init__(self, hosted: HostedSession) -> None:
+        self._entry_ids = EntryIds()
+        session = hosted.harness.session
+        self._write({"type": "session", "sessionId": session.session_id, "cwd": session.cwd})
+
+    def take(self, events: Sequence[AgentEvent]) -> None:
+        for event in events:
+            self._write(to_wire(event, entry_ids=self._entry_ids.observe(event)))
+
+    def end(self, outcome: RunOutcome) -> None:
+        record: dict[str, Any] = {
+            "type": "result",
+            "runId": outcome.run_id,
+            "stopReason": outcome.stop_reason,
+            "text": outcome.text,
+            "usage": outcome.usage,
+            "cost": outcome.cost,
+        }
+        if outcome.error_message:
+            record["errorMessage"] = outcome.error_message
+        self._write(record)
+
+    def _write(self, value: Any) -> None:
+        sys.stdout.buffer.write(encode(value) + b"\n")
+        sys.stdout.buffer.flush()

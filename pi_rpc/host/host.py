@@ -1,0 +1,291 @@
+"""The host: all sessions of this process, shared by the front doors.
+
+Owns the registry of open sessions, how one is created, opened, found and closed, and what they
+share (settings, models, credentials, the embedded model). Knows no wire: a front door subscribes
+to a session's harness and converts what it hears.
+"""
+
+import secrets
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import anyio
+from anyio.abc import TaskGroup
+
+from pi_rpc.agent.events import Diagnostic
+from pi_rpc.agent.ports import ToolContext
+from pi_rpc.harness.configuration import PermissionMode, SessionConfiguration
+from pi_rpc.harness.errors import HarnessError
+from pi_rpc.harness.harness import AgentHarness
+from pi_rpc.harness.model_registry import ModelRegistry
+from pi_rpc.harness.paths import sessions_dir
+from pi_rpc.harness.runs import Limits
+from pi_rpc.host.services import Services
+from pi_rpc.host.storage import storage_failure
+from pi_rpc.llm.messages import ThinkingLevel
+from pi_rpc.llm.models import THINKING_LEVELS
+from pi_rpc.session.context import build_context
+from pi_rpc.session.listing import SessionPage, SummaryCache, find_session, list_sessions
+from pi_rpc.session.memory import MemorySession
+from pi_rpc.session.storage import SessionError, SessionStorage
+from pi_rpc.session.store import JsonlSession
+
+__all__ = ["Host", "HostedSession", "SessionOptions"]
+
+_CLOSE_DEADLINE_S = 1.5
+
+
+@dataclass(frozen=True, slots=True)
+class SessionOptions:
+    """What a new session is to be like; None takes the host's default."""
+
+    cwd: Path | None = None
+    additional_directories: tuple[str, ...] = ()
+    name: str | None = None
+    model: str | None = None
+    thinking_level: ThinkingLevel | None = None
+    permission_mode: PermissionMode | None = None
+    tools: tuple[str, ...] | None = None
+    system_prompt: str | None = None
+    append_system_prompt: str = ""
+    ephemeral: bool = False
+    parent_session: str | None = None
+    limits: Limits = field(default_factory=Limits)
+
+
+@dataclass(eq=False, slots=True)
+class HostedSession:
+    """A session that is open here."""
+
+    harness: AgentHarness
+    epoch: str = field(default_factory=lambda: secrets.token_hex(8))
+    """Changes whenever event numbers start over."""
+    pressure: Callable[[], Awaitable[None]] | None = None
+    """Returns when the session's receiver can take more; set by a front door."""
+
+    @property
+    def id(self) -> str:
+        """The session's id."""
+        return self.harness.session.session_id
+
+
+class Host:
+    """Every session of this process."""
+
+    def __init__(
+        self, services: Services, defaults: SessionOptions, cwd: Path, task_group: TaskGroup
+    ) -> None:
+        """``defaults`` fill what a session's options leave open; ``task_group`` carries runs."""
+        self.services = services
+        self.defaults = defaults
+        self.cwd = cwd
+        self._task_group = task_group
+        self._sessions: dict[str, HostedSession] = {}
+        self._opening = anyio.Lock()
+        self._summaries: SummaryCache = {}
+        self._on_open: list[Callable[[HostedSession], None]] = []
+
+    @property
+    def models(self) -> ModelRegistry:
+        """The models there are."""
+        return self.services.models
+
+    @property
+    def sessions(self) -> list[HostedSession]:
+        """The open sessions, oldest first."""
+        return list(self._sessions.values())
+
+    def on_open(self, listener: Callable[[HostedSession], None]) -> None:
+        """Call ``listener`` with every session opened from now on, before its first event."""
+        self._on_open.append(listener)
+
+    def get(self, session_id: str) -> HostedSession:
+        """The open session with this id."""
+        if session_id not in self._sessions:
+            raise HarnessError(
+                "sessionNotFound",
+                f"no session {session_id!r} is open; session/open opens one from disk",
+            )
+        return self._sessions[session_id]
+
+    async def create(self, options: SessionOptions) -> HostedSession:
+        """Start a new session."""
+        cwd = self._directory(options.cwd or self.defaults.cwd or self.cwd)
+        session: SessionStorage
+        if options.ephemeral or self.defaults.ephemeral:
+            session = MemorySession(cwd=str(cwd), parent_session=options.parent_session)
+        else:
+            session = await JsonlSession.create(
+                sessions_dir(self.services.settings, cwd),
+                str(cwd),
+                parent_session=options.parent_session,
+            )
+        return await self._adopt(session, options)
+
+    async def open(
+        self,
+        *,
+        session_id: str | None = None,
+        path: Path | None = None,
+        cwd: Path | None = None,
+        read_only: bool = False,
+    ) -> HostedSession:
+        """Open a session from disk by id or path; one that is open already is returned as it is."""
+        async with self._opening:
+            for hosted in self._sessions.values():
+                if hosted.id == session_id or (path and hosted.harness.session.path == path):
+                    return hosted
+            session = await self._load(session_id, path, cwd, read_only=read_only)
+            if session.session_id in self._sessions:
+                await session.aclose()
+                return self._sessions[session.session_id]
+            return await self._adopt(session, SessionOptions(cwd=cwd))
+
+    def folders(self) -> list[Path]:
+        """Where session files are looked for: the folder of all, and the one in use."""
+        flat = sessions_dir(self.services.settings, self.cwd)
+        return [flat, self.services.folder / "sessions"]
+
+    async def list_sessions(
+        self, *, cwd: str | None, query: str | None, limit: int, cursor: str | None
+    ) -> SessionPage:
+        """A page of the sessions on disk, the one used last first."""
+        try:
+            return await list_sessions(
+                self.folders(),
+                cwd=cwd,
+                query=query,
+                limit=limit,
+                cursor=cursor,
+                cache=self._summaries,
+            )
+        except ValueError as error:
+            raise HarnessError("invalidParams", str(error)) from None
+
+    async def close(self, session_id: str) -> None:
+        """End what the session does and let go of it."""
+        hosted = self.get(session_id)
+        await hosted.harness.aclose()
+        self._sessions.pop(session_id, None)
+
+    def abort_all(self) -> None:
+        """Tell every run to stop; returns at once."""
+        for hosted in self._sessions.values():
+            hosted.harness.stop()
+
+    async def aclose(self) -> None:
+        """End everything, children included; bounded."""
+        with anyio.move_on_after(_CLOSE_DEADLINE_S, shield=True):
+            async with anyio.create_task_group() as closing:
+                for hosted in self._sessions.values():
+                    closing.start_soon(hosted.harness.aclose)
+        self._sessions.clear()
+        with anyio.move_on_after(_CLOSE_DEADLINE_S, shield=True):
+            await self.services.aclose()
+
+    async def _load(
+        self, session_id: str | None, path: Path | None, cwd: Path | None, *, read_only: bool
+    ) -> SessionStorage:
+        try:
+            if path is None:
+                if session_id is None:
+                    raise HarnessError("invalidParams", "name a session by sessionId or path")
+                path = await find_session(self.folders(), session_id)
+            elif path.suffix != ".jsonl":
+                raise HarnessError("invalidParams", f"a session file ends in .jsonl: {path}")
+            return await JsonlSession.open(path, read_only=read_only, cwd=cwd or self.cwd)
+        except SessionError as error:
+            raise storage_failure(error) from None
+
+    def _directory(self, cwd: Path) -> Path:
+        if not cwd.is_dir():
+            raise HarnessError("invalidParams", f"cwd is not a directory: {cwd}")
+        return cwd.resolve()
+
+    async def _adopt(self, session: SessionStorage, options: SessionOptions) -> HostedSession:
+        try:
+            configuration = self._configuration(session, options)
+        except BaseException:
+            await session.aclose()
+            raise
+        hosted: HostedSession
+
+        async def pressure() -> None:
+            if hosted.pressure is not None:
+                await hosted.pressure()
+
+        harness = AgentHarness(
+            session=session,
+            configuration=configuration,
+            stream_fn=self.services.stream,
+            tool_context=self._tool_context(session, configuration),
+            task_group=self._task_group,
+            pressure=pressure,
+        )
+        harness.queue.modes["steer"] = self.services.settings.steering_mode
+        harness.queue.modes["followUp"] = self.services.settings.follow_up_mode
+        hosted = HostedSession(harness)
+        self._sessions[session.session_id] = hosted
+        for listener in self._on_open:
+            listener(hosted)
+        for problem in [*self.services.problems, *session.notes]:
+            harness.report(Diagnostic(severity="warning", message=problem))
+        if options.name:
+            await harness.rename(options.name)
+        return hosted
+
+    def _configuration(
+        self, session: SessionStorage, options: SessionOptions
+    ) -> SessionConfiguration:
+        defaults = self.defaults
+        services = self.services
+        branch = session.branch()
+        context = build_context(branch)
+        model, level = services.choose_model(options.model or defaults.model, context.model)
+        mode = options.permission_mode or defaults.permission_mode or "ask"
+        tools = services.tools()
+        wanted = options.tools if options.tools is not None else defaults.tools
+        configuration = SessionConfiguration(
+            cwd=Path(session.cwd),
+            tools=tools,
+            active_tools=[],
+            model=model,
+            thinking_level=(
+                options.thinking_level
+                or level
+                or defaults.thinking_level
+                or _known_level(context.thinking_level if branch else None)
+                or services.settings.default_thinking_level
+            ),
+            permission_mode=mode,
+            limits=options.limits,
+            system_prompt=options.system_prompt or defaults.system_prompt,
+            append_system_prompt=options.append_system_prompt or defaults.append_system_prompt,
+            additional_directories=list(options.additional_directories),
+            name=session.name,
+            authenticated=services.models.authenticated,
+            idle_timeout_s=services.settings.http_idle_timeout_ms / 1000,
+        )
+        # Until commands and writes can be asked for, a session that is not told otherwise can read.
+        configuration.activate(
+            list(wanted if wanted is not None else tools if mode == "full" else ["read"])
+        )
+        return configuration
+
+    def _tool_context(
+        self, session: SessionStorage, configuration: SessionConfiguration
+    ) -> ToolContext:
+        environment = {"PI_SESSION_ID": session.session_id}
+        if session.path is not None:
+            environment["PI_SESSION_FILE"] = str(session.path)
+        if configuration.model is not None:
+            environment["PI_PROVIDER"] = configuration.model.provider
+            environment["PI_MODEL"] = configuration.model.id
+            environment["PI_REASONING_LEVEL"] = configuration.level
+        return self.services.tool_context(configuration.cwd, environment)
+
+
+def _known_level(recorded: str | None) -> ThinkingLevel | None:
+    """A level from a session file, which may hold anything."""
+    return next((level for level in THINKING_LEVELS if level == recorded), None)

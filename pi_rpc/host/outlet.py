@@ -1,0 +1,177 @@
+"""Event outlets: one receiver's view of one session's events.
+
+Owns opting out, merging of deltas and numbering. A number is given when an event is handed on,
+after merging, so a gap means that something was lost. Lifecycle events are never merged, dropped
+or reordered. Does not own encoding, nor the timer (``Ticker``'s owner runs it).
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import anyio
+
+from pi_rpc.agent.events import AgentEvent, MessageUpdate
+from pi_rpc.llm.events import TextDelta, ThinkingDelta, ToolCallDelta
+
+__all__ = ["Deliver", "EventOutlet", "EventPreferences", "Numbered", "Ticker"]
+
+Numbered: TypeAlias = tuple[int, AgentEvent]
+Deliver: TypeAlias = Callable[[Sequence[Numbered]], None]
+
+_CROWDED_TICK_S = 0.016
+_DELTAS = (TextDelta, ThinkingDelta, ToolCallDelta)
+
+
+@dataclass(frozen=True, slots=True)
+class EventPreferences:
+    """What a receiver wants to hear."""
+
+    min_interval_ms: float = 16.0
+    """Deltas of one block that come faster are merged; 0 sends each."""
+    opt_out: frozenset[str] = frozenset()
+    """Event types not to send."""
+
+
+@dataclass(slots=True)
+class _Merging:
+    """A delta that waits, and what was added to it."""
+
+    first: MessageUpdate
+    pieces: list[str] = field(default_factory=list)
+
+    def takes(self, update: MessageUpdate) -> bool:
+        mine, new = self.first.assistant_message_event, update.assistant_message_event
+        return (
+            type(mine) is type(new)
+            and mine.content_index == new.content_index
+            and self.first.message_id == update.message_id
+        )
+
+    def merged(self) -> MessageUpdate:
+        event = self.first.assistant_message_event
+        if len(self.pieces) == 1:
+            return self.first
+        return MessageUpdate(
+            assistant_message_event=type(event)(  # type: ignore[call-arg]
+                content_index=event.content_index, delta="".join(self.pieces)
+            ),
+            stream=self.first.stream,
+            message_id=self.first.message_id,
+        )
+
+
+class Ticker:
+    """Wakes outlets whose merged delta is due. One per receiver; ``run`` is its task."""
+
+    def __init__(self) -> None:
+        self._due: dict[EventOutlet, float] = {}
+        self._wake = anyio.Event()
+
+    def schedule(self, outlet: "EventOutlet", at: float) -> None:
+        """Wake ``outlet`` at a ``time.monotonic()`` moment, or earlier if that was asked."""
+        if outlet not in self._due:
+            self._due[outlet] = at
+            self._wake.set()
+
+    def forget(self, outlet: "EventOutlet") -> None:
+        """``outlet`` has nothing that waits."""
+        self._due.pop(outlet, None)
+
+    async def run(self) -> None:
+        """Serve until cancelled."""
+        while True:
+            if not self._due:
+                self._wake = anyio.Event()
+                await self._wake.wait()
+            now = time.monotonic()
+            for outlet in [each for each, at in self._due.items() if at <= now]:
+                del self._due[outlet]
+                outlet.tick()
+            if self._due:
+                await anyio.sleep(max(0.0, min(self._due.values()) - time.monotonic()))
+
+
+class EventOutlet:
+    """Takes a session's events and delivers them numbered."""
+
+    def __init__(
+        self,
+        deliver: Deliver,
+        preferences: EventPreferences,
+        ticker: Ticker,
+        crowded: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """``crowded`` tells that the receiver is slow: deltas then wait and grow."""
+        self._deliver = deliver
+        self._opt_out = preferences.opt_out
+        self._interval = preferences.min_interval_ms / 1000
+        self._ticker = ticker
+        self._crowded = crowded
+        self._merging: _Merging | None = None
+        self._last_delta = 0.0
+        self.seq = 0
+        """The number of the last event handed on."""
+
+    def take(self, events: Sequence[AgentEvent]) -> None:
+        """Hand on ``events`` in order, now or merged a little later."""
+        if self._opt_out:
+            events = [event for event in events if _tag(event) not in self._opt_out]
+        if self._interval == 0 and not self._crowded():
+            self.flush()
+            self._send(events)
+            return
+        for event in events:
+            if type(event) is MessageUpdate and isinstance(event.assistant_message_event, _DELTAS):
+                self._merge(event)
+            else:
+                self.flush()
+                self._send([event])
+
+    def flush(self) -> None:
+        """Hand on what waits to be merged with more."""
+        if self._merging is None:
+            return
+        update = self._merging.merged()
+        self._merging = None
+        self._last_delta = time.monotonic()
+        self._ticker.forget(self)
+        self._send([update])
+
+    def tick(self) -> None:
+        """The moment asked for has come: flush, or wait on while the receiver is slow."""
+        if self._merging is not None and self._crowded():
+            self._ticker.schedule(self, time.monotonic() + max(self._interval, _CROWDED_TICK_S))
+        else:
+            self.flush()
+
+    def _merge(self, update: MessageUpdate) -> None:
+        if self._merging is not None and not self._merging.takes(update):
+            self.flush()
+        if self._merging is None:
+            self._merging = _Merging(update)
+        event = update.assistant_message_event
+        assert isinstance(event, _DELTAS)
+        self._merging.pieces.append(event.delta)
+        due = self._last_delta + self._interval
+        now = time.monotonic()
+        if self._crowded():
+            self._ticker.schedule(self, now + max(self._interval, _CROWDED_TICK_S))
+        elif now >= due:
+            self.flush()
+        else:
+            self._ticker.schedule(self, due)
+
+    def _send(self, events: Sequence[AgentEvent]) -> None:
+        if not events:
+            return
+        first = self.seq + 1
+        self.seq += len(events)
+        self._deliver(list(enumerate(events, first)))
+
+
+def _tag(event: AgentEvent) -> str:
+    tag = type(event).__struct_config__.tag
+    assert isinstance(tag, str)
+    return tag

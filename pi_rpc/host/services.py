@@ -1,0 +1,142 @@
+"""What the sessions of a process share: settings, models, credentials, tools, the embedded model.
+
+Owns their construction from the agent directory and the environment, each on first use. Does not
+own sessions (``pi_rpc.host.host``).
+"""
+
+import os
+from collections.abc import Mapping
+from contextlib import aclosing
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pi_rpc.agent.ports import ToolContext
+from pi_rpc.agent.tool import AgentTool
+from pi_rpc.harness.credentials import CredentialError, Credentials
+from pi_rpc.harness.errors import HarnessError
+from pi_rpc.harness.model_registry import ModelRegistry, UnknownModelError
+from pi_rpc.harness.paths import agent_dir
+from pi_rpc.harness.settings import Settings, load_settings
+from pi_rpc.llm.errors import AuthError
+from pi_rpc.llm.messages import ThinkingLevel
+from pi_rpc.llm.models import Model
+from pi_rpc.llm.provider import Context, EventBatches, StreamOptions, provider_for
+from pi_rpc.llm.stream import AssistantMessageStream, MessageBuilder
+
+if TYPE_CHECKING:
+    from pi_rpc.llm.local import LocalModelServer
+
+__all__ = ["Services"]
+
+_LOCAL_PROVIDER = "local"
+
+
+class Services:
+    """Shared by all sessions of a host."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        """``folder`` is the agent directory; None takes pi's (``PI_CODING_AGENT_DIR``)."""
+        self.folder = folder or agent_dir(os.environ)
+        self._local: LocalModelServer | None = None
+
+    @cached_property
+    def _loaded(self) -> tuple[Settings, list[str]]:
+        return load_settings(self.folder)
+
+    @property
+    def settings(self) -> Settings:
+        """What ``settings.json`` says."""
+        return self._loaded[0]
+
+    @property
+    def problems(self) -> list[str]:
+        """A line about each thing that is wrong in the files people write."""
+        return [*self._loaded[1], *self.credentials.problems(), *self.models.problems()]
+
+    @cached_property
+    def credentials(self) -> Credentials:
+        """The keys of providers."""
+        return Credentials(self.folder)
+
+    @cached_property
+    def models(self) -> ModelRegistry:
+        """The models there are."""
+        return ModelRegistry(self.folder, credentials=self.credentials)
+
+    def tools(self) -> dict[str, AgentTool]:
+        """Every built-in tool, by name."""
+        from pi_rpc.tools import builtin_tools
+
+        return builtin_tools()
+
+    def choose_model(
+        self, wanted: str | None, recorded: tuple[str, str] | None
+    ) -> tuple[Model | None, ThinkingLevel | None]:
+        """The model to use, and the thinking level that its name asks for.
+
+        ``wanted`` must exist; ``recorded`` (provider and id, from a session file) is used while it
+        exists; otherwise the default, or None where none is configured.
+        """
+        if wanted:
+            try:
+                choice = self.models.choose(wanted)
+            except UnknownModelError as error:
+                raise HarnessError("modelNotFound", str(error)) from None
+            return choice.model, choice.thinking_level
+        if recorded is not None:
+            try:
+                return self.models.find({"provider": recorded[0], "id": recorded[1]}), None
+            except UnknownModelError:
+                return self.models.default(self.settings), None
+        return self.models.default(self.settings), None
+
+    def tool_context(self, cwd: Path, environment: Mapping[str, str]) -> ToolContext:
+        """What the tools of one session work in and with."""
+        from pi_rpc.tools import LocalFiles, LocalShell
+
+        limit = self.settings.command_timeout_s
+        return ToolContext(
+            cwd=cwd,
+            files=LocalFiles(),
+            shell=LocalShell(shell_path=self.settings.shell_path),
+            environment=environment,
+            command_timeout_s=limit or None,
+        )
+
+    def stream(
+        self, model: Model, context: Context, options: StreamOptions, /
+    ) -> AssistantMessageStream:
+        """Ask a model, with its credential; the embedded one is started when it is first asked."""
+        if model.provider == _LOCAL_PROVIDER:
+            if self._local is None:
+                from pi_rpc.llm.local import LocalModelServer
+
+                self._local = LocalModelServer()
+            return self._local.stream(model, context, options)
+
+        async def produce(builder: MessageBuilder) -> EventBatches:
+            signed = await self._signed(model, options)
+            reply = provider_for(model.api)(model, context, signed, builder)
+            async with aclosing(reply) as batches:
+                async for batch in batches:
+                    yield batch
+
+        return AssistantMessageStream(model, produce, options.signal)
+
+    async def _signed(self, model: Model, options: StreamOptions) -> StreamOptions:
+        try:
+            key = options.api_key or await self.credentials.api_key(model.provider)
+            headers = {**await self.credentials.headers(model), **options.headers}
+        except CredentialError as error:
+            raise AuthError(error.message) from None
+        return replace(options, api_key=key, headers=headers)
+
+    async def aclose(self) -> None:
+        """End the embedded model and close connections."""
+        from pi_rpc.llm.http import aclose_clients
+
+        if self._local is not None:
+            await self._local.aclose()
+        await aclose_clients()

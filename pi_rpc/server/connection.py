@@ -1,0 +1,201 @@
+"""One client of the native protocol: its state, its default session, and dispatch.
+
+Owns the lifecycle rules (nothing before ``initialize``, nothing after ``shutdown``), the default
+session and the mapping of what sessions refuse to error responses. What a method does is in
+``pi_rpc.server.features``, what a client hears in ``pi_rpc.server.events``; framing, ids and
+cancellation are ``pi_rpc.jsonrpc``'s.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import anyio
+import msgspec
+from anyio.abc import TaskGroup
+from msgspec import Raw, Struct, UnsetType
+
+from pi_rpc.harness.errors import HarnessError
+from pi_rpc.host.host import Host, HostedSession, SessionOptions
+from pi_rpc.host.services import Services
+from pi_rpc.host.storage import storage_failure
+from pi_rpc.jsonrpc.errors import (
+    RpcError,
+    error_of,
+    invalid_request,
+    method_not_found,
+    server_not_initialized,
+)
+from pi_rpc.jsonrpc.peer import BARRIER, Peer, Request
+from pi_rpc.protocol.decode import decode_params
+from pi_rpc.protocol.errors import ERRORS, ProtocolError
+from pi_rpc.protocol.handshake import (
+    InitializeParams,
+    InitializeResult,
+    client_features,
+    default_session_params,
+    working_directory,
+)
+from pi_rpc.server.convert import session_options
+from pi_rpc.server.events import EventStream
+from pi_rpc.server.greeting import greet
+from pi_rpc.session.storage import SessionError
+
+__all__ = ["Connection", "Feature"]
+
+_log = logging.getLogger("pi_rpc.server")
+
+Feature: TypeAlias = Callable[["Connection", Request], Awaitable[Any]]
+"""What serves a method; decodes its own params, raises what ``Connection.error`` maps."""
+
+
+class _Named(Struct, rename="camel"):
+    session_id: Any = None
+
+
+_named = msgspec.json.Decoder(_Named)
+
+
+class Connection:
+    """The ``Handler`` of the native protocol (see ``pi_rpc.jsonrpc.peer``)."""
+
+    def __init__(
+        self,
+        features: Mapping[str, Feature],
+        services: Services,
+        defaults: SessionOptions,
+        task_group: TaskGroup,
+        *,
+        drain: bool = False,
+    ) -> None:
+        """``drain``: at the end of input finish what was accepted instead of aborting it."""
+        self._features = features
+        self._services = services
+        self._defaults = defaults
+        self._task_group = task_group
+        self._drain = drain
+        self._default: HostedSession | None = None
+        self._creating = anyio.Lock()
+        self._options = SessionOptions()
+        self._host: Host | None = None
+        self._shut_down = False
+        self.events: EventStream | None = None
+        self.peer: Peer | None = None
+        self.initialized = anyio.Event()
+        self.process_id: int | None = None
+        self.exit_code: int | None = None
+
+    # --- what features use -----------------------------------------------------------------------
+
+    @property
+    def host(self) -> Host:
+        """The sessions; there after ``initialize``."""
+        assert self._host is not None
+        return self._host
+
+    async def session(self, session_id: str | UnsetType | None) -> HostedSession:
+        """The session a request names, or the default one, which is created on first use."""
+        if session_id:
+            return self.host.get(session_id)
+        async with self._creating:
+            if self._default is None or self._default not in self.host.sessions:
+                self._default = await self.host.create(self._options)
+            return self._default
+
+    def last_seq(self, hosted: HostedSession) -> int:
+        """The number of the last event of ``hosted`` that was sent; sends what waits first."""
+        assert self.events is not None
+        return self.events.last_seq(hosted)
+
+    # --- lifecycle -------------------------------------------------------------------------------
+
+    def begin(self, params: InitializeParams) -> None:
+        """``initialize`` was answered: from now on there are sessions."""
+        assert self.peer is not None
+        cwd = Path(working_directory(params) or Path.cwd())
+        self._options = session_options(default_session_params(params))
+        self._host = Host(self._services, self._defaults, cwd, self._task_group)
+        self.events = EventStream(self.peer, client_features(params).events)
+        self._host.on_open(self.events.follow)
+        self._task_group.start_soon(self.events.run)
+        self.process_id = params.process_id or None
+        self.initialized.set()
+
+    async def _initialize(self, request: Request) -> InitializeResult:
+        if self._host is not None:
+            raise invalid_request("initialize was sent already")
+        params = decode_params(InitializeParams, request.params)
+        result = greet(params)
+        self.begin(params)
+        return result
+
+    async def _shutdown(self) -> None:
+        self._shut_down = True
+        self.host.abort_all()
+
+    # --- the peer's handler ----------------------------------------------------------------------
+
+    def ordering_key(self, method: str, params: Raw) -> str | None:
+        """Requests of one session start in order; ``initialize`` holds everything up."""
+        if method == "initialize":
+            return BARRIER
+        if method in _UNORDERED or method not in self._features:
+            return None
+        try:
+            session_id = _named.decode(params).session_id
+        except msgspec.MsgspecError:
+            return None
+        if self._default is not None and session_id == self._default.id:
+            session_id = None
+        return f"session:{session_id}" if session_id else "session"
+
+    async def request(self, request: Request) -> Any:
+        """Serve one request."""
+        if self._shut_down:
+            raise invalid_request("the daemon is shutting down; send exit")
+        if request.method == "initialize":
+            return await self._initialize(request)
+        if self._host is None:
+            raise server_not_initialized()
+        if request.method == "shutdown":
+            return await self._shutdown()
+        feature = self._features.get(request.method)
+        if feature is None:
+            raise method_not_found(request.method)
+        return await feature(self, request)
+
+    def notification(self, method: str, params: Raw) -> None:
+        """Take note of one notification; unknown ones are ignored."""
+        del params
+        if method == "exit":
+            assert self.peer is not None
+            self.exit_code = 0 if self._shut_down else 1
+            if self._host is not None:
+                self._host.abort_all()
+            self.peer.close()
+
+    def error(self, exc: BaseException) -> RpcError:
+        """What the client is told of a failure."""
+        if isinstance(exc, SessionError):
+            exc = storage_failure(exc)
+        if isinstance(exc, HarnessError):
+            return RpcError(ERRORS[exc.kind].code, exc.message, exc.kind, exc.fields or None)
+        if isinstance(exc, ProtocolError):
+            return RpcError(exc.code, exc.message, exc.kind, exc.data)
+        return error_of(exc)
+
+    async def eof(self) -> None:
+        """The client has nothing more to say: stop, or with ``drain`` finish first."""
+        if self._host is None:
+            return
+        if not self._drain:
+            self._host.abort_all()
+
+    async def aclose(self) -> None:
+        """End every session and every child."""
+        if self._host is not None:
+            await self._host.aclose()
+
+
+_UNORDERED = frozenset({"ping", "shutdown", "session/new", "session/list", "model/list"})

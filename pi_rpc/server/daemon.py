@@ -1,0 +1,101 @@
+"""The daemon's life: from the handshake to the last child's end.
+
+Owns the order of an orderly end, whatever brings it about: end of input, ``exit``, a signal, the
+death of the client's process, a broken pipe. A second signal ends at once.
+"""
+
+import logging
+import os
+import signal
+from dataclasses import dataclass
+
+import anyio
+
+from pi_rpc._os.parent import wait_parent_gone
+from pi_rpc.host.host import SessionOptions
+from pi_rpc.host.services import Services
+from pi_rpc.jsonrpc.peer import Peer
+from pi_rpc.jsonrpc.stdio import Transport
+from pi_rpc.protocol.handshake import InitializeParams
+from pi_rpc.server.connection import Connection
+from pi_rpc.server.features import FEATURES
+
+__all__ = ["DaemonOptions", "serve"]
+
+_log = logging.getLogger("pi_rpc.server")
+
+_SIGNAL_BASE = 128
+_OWN_END = {"prompt", "continue"}
+"""Methods that answer their own cancellation with a result."""
+
+
+@dataclass(frozen=True, slots=True)
+class DaemonOptions:
+    """How the daemon was started."""
+
+    defaults: SessionOptions
+    drain: bool = False
+
+
+async def serve(
+    transport: Transport, greeted: InitializeParams | None, options: DaemonOptions
+) -> int:
+    """Serve one client until it goes; returns the exit code. ``greeted``: already initialized."""
+    exit_code = 0
+    async with anyio.create_task_group() as task_group:
+        connection = Connection(
+            FEATURES, Services(), options.defaults, task_group, drain=options.drain
+        )
+        peer = Peer(transport, connection, answers_cancel=lambda method: method not in _OWN_END)
+        connection.peer = peer
+        if greeted is not None:
+            connection.begin(greeted)
+        task_group.start_soon(_end_on_signal, connection)
+        task_group.start_soon(_end_with_client, connection)
+        task_group.start_soon(_import_ahead)
+        try:
+            await peer.serve()
+        finally:
+            await connection.aclose()
+        if connection.exit_code is not None:
+            exit_code = connection.exit_code
+        task_group.cancel_scope.cancel()
+    return exit_code
+
+
+async def _end_on_signal(connection: Connection) -> None:
+    assert connection.peer is not None
+    names = [signal.SIGINT, signal.SIGTERM]
+    if hasattr(signal, "SIGHUP"):
+        names.append(signal.SIGHUP)
+    with anyio.open_signal_receiver(*names) as received:
+        async for number in received:
+            if connection.exit_code is not None:
+                os._exit(_SIGNAL_BASE + number)
+            connection.exit_code = _SIGNAL_BASE + number
+            connection.host.abort_all()
+            connection.peer.close()
+
+
+async def _end_with_client(connection: Connection) -> None:
+    await connection.initialized.wait()
+    if connection.process_id is None or connection.process_id == os.getpid():
+        return
+    try:
+        await wait_parent_gone(connection.process_id)
+    except ProcessLookupError:
+        _log.info("the client's processId %d does not exist here", connection.process_id)
+        return
+    assert connection.peer is not None
+    connection.host.abort_all()
+    connection.peer.close()
+
+
+async def _import_ahead() -> None:
+    """Import what a first prompt needs while the client is busy with the answer to initialize."""
+    await anyio.to_thread.run_sync(_heavy_imports, abandon_on_cancel=True)
+
+
+def _heavy_imports() -> None:
+    import httpx  # noqa: F401
+    import jsonschema  # noqa: F401

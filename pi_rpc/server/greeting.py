@@ -1,0 +1,61 @@
+"""Answering ``initialize``, before anything heavy is imported.
+
+Owns the fast path of start-up: an editor waits for this answer before it shows anything. What the
+daemon is made of is imported behind it.
+"""
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from pi_rpc import __version__
+from pi_rpc.jsonrpc.stdio import StdioTransport
+from pi_rpc.protocol.decode import decode_params
+from pi_rpc.protocol.handshake import (
+    InitializeParams,
+    InitializeResult,
+    default_session_params,
+    initialize_result,
+)
+
+__all__ = ["answer_first_frame", "greet"]
+
+
+class _Opening(Struct):
+    id: int | str
+    method: str
+    jsonrpc: str = ""
+    params: Raw | UnsetType = UNSET
+
+
+class _Answer(Struct):
+    id: int | str
+    result: InitializeResult
+    jsonrpc: str = "2.0"
+
+
+def greet(params: InitializeParams) -> InitializeResult:
+    """The answer to ``initialize``. Raises ``msgspec.ValidationError``."""
+    default_session_params(params)
+    return initialize_result(params, __version__)
+
+
+def answer_first_frame(transport: StdioTransport) -> InitializeParams | None:
+    """Read one frame and answer it if it is a well-formed ``initialize``.
+
+    Anything else is put back for the peer, which knows how to refuse it, and None returned.
+    """
+    frame = transport.read_first_frame()
+    if frame is None:
+        return None
+    try:
+        opening = msgspec.json.decode(frame, type=_Opening) if isinstance(frame, bytes) else None
+        if opening is None or opening.method != "initialize" or opening.jsonrpc != "2.0":
+            transport.unread(frame)
+            return None
+        params = decode_params(InitializeParams, opening.params or None)
+        answer = _Answer(id=opening.id, result=greet(params))
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        transport.unread(frame)
+        return None
+    transport.send_blocking(msgspec.json.encode(answer))
+    return params

@@ -1,0 +1,78 @@
+"""Pages of a transcript, and messages cut to a size. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from pi_rpc.harness.errors import HarnessError
+from pi_rpc.protocol.encode import encode
+from pi_rpc.session.context import TranscriptItem
+
+__all__ = ["MessagePage", "message_page"]
+
+_MARK = "[cut; session/entry has all of it]"
+
+
+@dataclass(frozen=True, slots=True)
+class MessagePage:
+    """Messages in the order they were said."""
+
+    messages: list[Any]
+    entry_ids: list[str]
+    has_more: bool
+    """There are older ones."""
+
+
+def message_page(
+    items: Sequence[TranscriptItem],
+    *,
+    limit: int | None,
+    before_entry_id: str | None,
+    max_bytes: int | None,
+) -> MessagePage:
+    """The newest page of ``items``, or the one before an entry; messages cut to ``max_bytes``."""
+    end = len(items)
+    if before_entry_id is not None:
+        places = [place for place, item in enumerate(items) if item.entry_id == before_entry_id]
+        if not places:
+            raise HarnessError(
+                "entryNotFound", f"no message of the active branch has the id {before_entry_id!r}"
+            )
+        end = places[0]
+    start = max(0, end - limit) if limit is not None else 0
+    chosen = items[start:end]
+    return MessagePage(
+        messages=[_cut(item.message, max_bytes) for item in chosen],
+        entry_ids=[item.entry_id for item in chosen],
+        has_more=start > 0,
+    )
+
+
+def _cut(message: Any, max_bytes: int | None) -> Any:
+    if max_bytes is None:
+        return message
+    whole = encode(message)
+    if len(whole) <= max_bytes:
+        return Raw(whole)
+    # Shorten every long string evenly until it fits; small fields survive, so it stays a message.
+    plain = msgspec.json.decode(whole)
+    allowance = max_bytes
+    while allowance > 16:
+        allowance //= 2
+        shortened = {**_shorten(plain, allowance), "truncated": True}
+        if len(shorter := encode(shortened)) <= max_bytes:
+            return Raw(shorter)
+    return {**_shorten(plain, 0), "truncated": True}
+
+
+def _shorten(value: Any, allowance: int) -> Any:
+    if isinstance(value, str):
+        return value if len(value) <= max(allowance, 64) else value[:allowance] + _MARK
+    if isinstance(value, list):
+        return [_shorten(each, allowance) for each in value]
+    if isinstance(value, dict):
+        return {key: _shorten(each, allowance) for key, each in value.items()}
+    return value

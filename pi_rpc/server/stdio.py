@@ -1,0 +1,45 @@
+"""``pi-rpc --stdio``: claim the streams, answer the handshake, then become the daemon.
+
+Owns the first milliseconds: nothing asynchronous and nothing heavy is imported before the reply to
+``initialize`` has been written.
+"""
+
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pi_rpc.jsonrpc.stdio import StdioTransport, claim_stdio
+from pi_rpc.server.greeting import answer_first_frame
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+__all__ = ["run_stdio"]
+
+
+def run_stdio(arguments: "Namespace") -> int:
+    """Serve the client at standard input and output; returns the exit code."""
+    transport = StdioTransport(*claim_stdio())
+    _log_to(arguments.log_level, arguments.log_file)
+    greeted = answer_first_frame(transport)
+
+    import anyio
+
+    from pi_rpc.host.host import SessionOptions
+    from pi_rpc.server.daemon import DaemonOptions, serve
+
+    defaults = SessionOptions(
+        model=arguments.model,
+        permission_mode=arguments.permission_mode,
+        tools=None if arguments.tools is None else tuple(arguments.tools),
+    )
+    options = DaemonOptions(defaults=defaults, drain=arguments.drain)
+    return anyio.run(serve, transport, greeted, options)
+
+
+def _log_to(level: str, file: str | None) -> None:
+    handler = logging.FileHandler(Path(file)) if file else logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logger = logging.getLogger("pi_rpc")
+    logger.addHandler(handler)
+    logger.setLevel(level.upper())
