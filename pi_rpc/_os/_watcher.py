@@ -267,8 +267,9 @@ def _execute(
         os.chdir(cwd)
         failed = b"program"
         os.execvpe(argv[0], argv, env)  # noqa: S606 - whether a shell is wanted, argv says
-    except OSError as error:
-        os.write(report, b"%d %s" % (error.errno or 0, failed))
+    except (OSError, ValueError) as error:
+        number = getattr(error, "errno", None) or 22  # EINVAL
+        os.write(report, b"%d %s" % (number, failed))
     finally:
         os._exit(127)
 

@@ -13,7 +13,7 @@ import stat
 import sys
 from pathlib import Path
 
-__all__ = ["atomic_replace", "fsync_file", "private_temp_file"]
+__all__ = ["atomic_replace", "fsync_file", "private_temp_file", "write_at"]
 
 
 def atomic_replace(path: Path, data: bytes, *, fsync: bool = False) -> None:
@@ -85,6 +85,21 @@ def private_temp_file(prefix: str, suffix: str = "") -> tuple[int, Path]:
 
     fd, name = tempfile.mkstemp(prefix=prefix, suffix=suffix)
     return fd, Path(name)
+
+
+def write_at(fd: int, data: bytes, offset: int) -> None:
+    """Write all of ``data`` at ``offset`` of an open file.
+
+    Several threads may do so at once, except on Windows.
+    """
+    if sys.platform == "win32":
+        os.lseek(fd, offset, os.SEEK_SET)
+        _write_all(fd, data)
+        return
+    rest = memoryview(data)
+    while rest:
+        written = os.pwrite(fd, rest, offset)
+        rest, offset = rest[written:], offset + written
 
 
 def _write_all(fd: int, data: bytes) -> None:

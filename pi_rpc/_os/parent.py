@@ -88,7 +88,7 @@ async def _wait_windows(pid: int) -> None:
         if handle is None:
             raise ProcessLookupError(f"no process {pid}")
         try:
-            while kernel.WaitForSingleObject(ctypes.c_void_p(handle), 0) != 0:
-                await anyio.sleep(_POLL_S)  # noqa: ASYNC110 - nothing here tells us
+            while kernel.WaitForSingleObject(ctypes.c_void_p(handle), 0) != 0:  # noqa: ASYNC110 - nothing wakes us
+                await anyio.sleep(_POLL_S)
         finally:
             kernel.CloseHandle(ctypes.c_void_p(handle))

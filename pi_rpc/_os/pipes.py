@@ -39,6 +39,13 @@ class OutputPipe:
             except BlockingIOError:
                 continue
 
+    def read_available(self) -> bytes:
+        """What can be read without waiting, at most ``READ_SIZE``; empty when that is nothing."""
+        try:
+            return os.read(self.read_fd, READ_SIZE)
+        except BlockingIOError:
+            return b""
+
     def close(self) -> None:
         """Close both ends."""
         self.close_write()

@@ -197,6 +197,7 @@ async def spawn(
     process, kill -9 included, the program and all it starts end within two seconds of it.
 
     Raises ``OSError`` when it could not be started; its ``filename`` is the program or ``cwd``.
+    ``EINVAL`` stands for text that no program can be given, such as a NUL.
     """
     import marshal
     import secrets
@@ -207,14 +208,12 @@ async def spawn(
         raise OSError(errno.ENOSYS, "Running programs is not supported on this system", argv[0])
     mark = secrets.token_hex(8)
     attached = {n: fd for n, fd in enumerate((stdin, stdout, stderr)) if fd is not None}
-    request = marshal.dumps(
-        (
-            [os.fsencode(part) for part in argv],
-            os.fsencode(cwd),
-            {os.fsencode(k): os.fsencode(v) for k, v in {**env, MARK: mark}.items()},
-            list(attached),
-        )
-    )
+    try:
+        environment = {_encode(k): _encode(v) for k, v in {**env, MARK: mark}.items()}
+        plan = ([_encode(part) for part in argv], _encode(str(cwd)), environment, list(attached))
+    except ValueError as error:
+        raise OSError(errno.EINVAL, str(error), argv[0]) from None
+    request = marshal.dumps(plan)
     # The watcher may be killed between being handed the socket and forking; then try another one.
     for _ in range(2):
         child = await _start(mark, request, list(attached.values()), argv[0])
@@ -225,6 +224,12 @@ async def spawn(
         if child.pid:
             return child
     raise OSError(errno.ECHILD, "The process that watches over programs keeps ending", argv[0])
+
+
+def _encode(text: str) -> bytes:
+    if "\0" in text:
+        raise ValueError("Text with a NUL character cannot be given to a program")
+    return os.fsencode(text)
 
 
 async def _start(mark: str, request: bytes, fds: list[int], program: str) -> Child:

@@ -1,0 +1,249 @@
+"""The ``Shell`` port on this machine.
+
+Owns which shell runs a command, with which environment, when a command counts as finished and what
+becomes of what it leaves behind. Does not own what the model is shown of the output
+(``pi_rpc.tools.bash``) nor how processes are started and ended (``pi_rpc._os.processes``).
+"""
+
+import errno
+import math
+import os
+import re
+import shutil
+import time
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+from typing import Literal
+
+import anyio
+
+from pi_rpc._os.pipes import OutputPipe
+from pi_rpc._os.processes import Child, spawn
+from pi_rpc._os.threads import run_blocking
+from pi_rpc.agent.ports import CommandExit, PortError
+from pi_rpc.llm.abort import AbortSignal
+
+__all__ = ["LocalShell", "command_environment"]
+
+_SILENCE_S = 0.1
+"""After the shell has exited: how long its output may pause before it counts as complete."""
+_MOST_LATE_READS = 256
+
+_PROVIDER_KEYS = frozenset(
+    {
+        "ANTHROPIC_AUTH_TOKEN",
+        "ANTHROPIC_OAUTH_TOKEN",
+        "AWS_BEARER_TOKEN_BEDROCK",
+        "COPILOT_GITHUB_TOKEN",
+        "HF_TOKEN",
+        *(
+            f"{provider}_API_KEY"
+            for provider in (
+                "AI_GATEWAY",
+                "ANTHROPIC",
+                "ANT_LING",
+                "AZURE_OPENAI",
+                "BASETEN",
+                "CEREBRAS",
+                "CLOUDFLARE",
+                "DEEPSEEK",
+                "FIREWORKS",
+                "GEMINI",
+                "GOOGLE_CLOUD",
+                "GROQ",
+                "KIMI",
+                "META",
+                "MINIMAX",
+                "MINIMAX_CN",
+                "MISTRAL",
+                "MOONSHOT",
+                "NVIDIA",
+                "OPENAI",
+                "OPENCODE",
+                "OPENROUTER",
+                "RADIUS",
+                "TOGETHER",
+                "TYPESAFE",
+                "XAI",
+                "ZAI",
+                "ZAI_CODING_CN",
+            )
+        ),
+    }
+)
+"""Variables whose value is the key of a model provider, and nothing else's."""
+_SESSION_VARIABLES = frozenset(
+    {"PI_MODEL", "PI_PROVIDER", "PI_REASONING_LEVEL", "PI_SESSION_FILE", "PI_SESSION_ID"}
+)
+"""Set by whoever runs the command; those of a session around us would be stale."""
+_DROPPED_FAMILIES = re.compile(r"PI_RPC_|QWEN_TOKEN_PLAN_|XIAOMI\w*_API_KEY$")
+
+
+def command_environment(base: Mapping[str, str], also: Collection[str] = ()) -> dict[str, str]:
+    """The part of ``base`` that commands are given.
+
+    Dropped are the keys of model providers (``ANTHROPIC_API_KEY``, ``HF_TOKEN`` and the like, by
+    name), our own variables (``PI_RPC_*``), the variables of a session around us
+    (``PI_SESSION_ID`` and the like) and those named by ``also``. Everything else stays, other
+    credentials included: commands such as ``gh`` or ``aws`` need theirs.
+    """
+    return {
+        name: value
+        for name, value in base.items()
+        if name not in _PROVIDER_KEYS
+        and name not in _SESSION_VARIABLES
+        and name not in also
+        and not _DROPPED_FAMILIES.match(name)
+    }
+
+
+class LocalShell:
+    """Runs commands with the person's shell, below the watcher.
+
+    ``shell_path`` names the shell; else it is ``/bin/bash``, ``bash`` or ``sh``.
+    ``command_prefix`` is a line put before every command. ``secret_variables`` are dropped from the
+    environment in addition to the known keys of providers.
+    """
+
+    def __init__(
+        self,
+        *,
+        shell_path: str | None = None,
+        command_prefix: str = "",
+        secret_variables: Collection[str] = (),
+    ) -> None:
+        self._shell_path = shell_path
+        self._command_prefix = command_prefix
+        self._secret_variables = frozenset(secret_variables)
+        self._children: set[Child] = set()
+        self._closed = False
+
+    async def run(
+        self,
+        command: str,
+        *,
+        cwd: Path,
+        env: Mapping[str, str],
+        timeout_s: float | None,
+        on_output: Callable[[bytes], None],
+        signal: AbortSignal,
+    ) -> CommandExit:
+        """See ``Shell.run``.
+
+        A command is finished when the shell has exited and its output has ended or has been silent
+        for 100 ms. Where only the time limit or an abort ended what the shell had left behind,
+        ``exit_code`` is the shell's.
+        """
+        if self._closed:
+            raise PortError("spawn_failed", "The session is closed: no more commands are run.")
+        started = time.monotonic()
+        reason: Literal["exited", "aborted", "timed_out"] = "exited"
+        if signal.aborted:
+            return CommandExit(exit_code=None, reason="aborted", duration_s=0.0)
+        self._forget_ended()
+        limit = math.inf if timeout_s is None else timeout_s
+        with OutputPipe() as pipe:
+            child: Child | None = None
+            try:
+                with signal.cancel_scope() as abortable, anyio.move_on_after(limit) as limited:
+                    child = await self._spawn(command, cwd, env, pipe)
+                    await _read_until_finished(child, pipe, on_output)
+                if abortable.cancelled_caught:
+                    reason = "aborted"
+                elif limited.cancelled_caught:
+                    reason = "timed_out"
+                exit_code = child.exit_code if child is not None else None
+                if child is not None:
+                    await self._leave(child, pipe, on_output, end=reason != "exited")
+            except BaseException:
+                if child is not None:
+                    await child.end_tree()
+                raise
+        return CommandExit(exit_code, reason, time.monotonic() - started)
+
+    async def aclose(self) -> None:
+        """End whatever commands left in the background, and commands that run. Idempotent."""
+        self._closed = True
+        async with anyio.create_task_group() as tasks:
+            for child in self._children:
+                tasks.start_soon(child.end_tree)
+        self._forget_ended()
+
+    async def _spawn(
+        self, command: str, cwd: Path, env: Mapping[str, str], pipe: OutputPipe
+    ) -> Child:
+        environment = {**command_environment(os.environ, self._secret_variables), **env}
+        shell = await run_blocking(_find_shell, self._shell_path, environment.get("PATH"))
+        if self._command_prefix:
+            command = f"{self._command_prefix}\n{command}"
+        try:
+            child = await spawn(
+                [shell, "-c", command],
+                cwd=cwd,
+                env=environment,
+                stdout=pipe.write_fd,
+                stderr=pipe.write_fd,
+            )
+        except OSError as error:
+            raise PortError("spawn_failed", _reason(error, shell, cwd)) from error
+        self._children.add(child)
+        pipe.close_write()
+        return child
+
+    async def _leave(
+        self, child: Child, pipe: OutputPipe, on_output: Callable[[bytes], None], *, end: bool
+    ) -> None:
+        """The command is over: end its tree, or let what is left of it live on."""
+        end |= self._closed
+        if end:
+            await child.end_tree()
+        # Written before the end, or while the event loop was too late to read it in time.
+        for _ in range(_MOST_LATE_READS):
+            if not (data := pipe.read_available()):
+                break
+            on_output(data)
+        if not end and not child.poll():
+            child.drain(pipe.read_fd)
+        self._forget_ended()
+
+    def _forget_ended(self) -> None:
+        self._children = {child for child in self._children if not child.poll()}
+
+
+async def _read_until_finished(
+    child: Child, pipe: OutputPipe, on_output: Callable[[bytes], None]
+) -> None:
+    ended = anyio.Event()
+    last_news = 0.0
+
+    async def read() -> None:
+        nonlocal last_news
+        while data := await pipe.read():
+            last_news = time.monotonic()
+            on_output(data)
+        ended.set()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(read)
+        await child.wait()
+        last_news = time.monotonic()
+        while not ended.is_set() and (rest := last_news + _SILENCE_S - time.monotonic()) > 0:
+            with anyio.move_on_after(rest):
+                await ended.wait()
+        tasks.cancel_scope.cancel()
+
+
+def _find_shell(configured: str | None, path: str | None) -> str:
+    if configured:
+        return str(Path(configured).expanduser())
+    if os.access("/bin/bash", os.X_OK):
+        return "/bin/bash"
+    return shutil.which("bash", path=path) or shutil.which("sh", path=path) or "/bin/sh"
+
+
+def _reason(error: OSError, shell: str, cwd: Path) -> str:
+    if error.filename == str(cwd):
+        return f"The command was not run: working directory {cwd}: {error.strerror}"
+    if error.errno == errno.E2BIG:
+        return "The command was not run: it is too long. Write it to a file and run that."
+    return f"The command was not run: {shell}: {error.strerror}"

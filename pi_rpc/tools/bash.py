@@ -1,0 +1,206 @@
+"""The ``bash`` tool: runs a command of the shell and tells the model what came of it.
+
+Owns the arguments, the live updates and the words around the output. Does not own how commands run
+(the ``Shell`` port) nor how their output is kept (``pi_rpc.tools._command_output``).
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import anyio
+from msgspec import UNSET
+
+from pi_rpc.agent.ports import CommandExit, ToolContext
+from pi_rpc.agent.tool import AgentTool, OnUpdate, ToolDescription, ToolFailure, ToolResult
+from pi_rpc.llm.abort import AbortSignal
+from pi_rpc.tools._command_output import FULL_OUTPUT_LIMIT, CommandOutput, LiveOutput
+from pi_rpc.tools._steps import port_failures
+from pi_rpc.tools._truncate import MAX_BYTES, MAX_LINES, Truncation, format_size
+
+__all__ = ["LIVE_OUTPUT_LIMIT", "bash_tool"]
+
+LIVE_OUTPUT_LIMIT = 256 * 1024
+"""How much output of one call, in bytes, is shown while it comes."""
+_UPDATE_INTERVAL_S = 0.1
+_MAX_TIMEOUT_S = 2_147_483.647
+_MAX_TITLE = 120
+
+_PARAMETERS: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "command": {"type": "string", "description": "What the shell is to run"},
+        "timeout": {
+            "type": "number",
+            "minimum": 0,
+            "description": "Time limit in seconds; 0 for none. Leave it out for the usual limit",
+        },
+    },
+    "required": ["command"],
+    "additionalProperties": False,
+}
+
+
+def bash_tool() -> AgentTool:
+    """The ``bash`` tool. Details: ``{truncation?, fullOutputPath?}``.
+
+    Structured content: ``{output, truncated, full_output_path?, exit_code, wall_time_seconds}``;
+    ``exit_code`` is null when the command was ended by a time limit or an abort.
+    """
+    return AgentTool(
+        name="bash",
+        label="Bash",
+        description=(
+            "Run a command with bash in the working directory. Returns standard output and error "
+            f"together, the last {MAX_LINES} lines or {format_size(MAX_BYTES)} of them, whichever "
+            "is less; longer output is also written to a file, which the result names. There is "
+            "no input and no terminal. Each call is a new shell. A command that runs longer than "
+            "the time limit is ended with all it started; background processes (&) of a command "
+            "that has finished keep running until the session closes."
+        ),
+        parameters=_PARAMETERS,
+        execute=_execute,
+        kind="execute",
+        describe=_describe,
+        snippet="Run shell commands",
+    )
+
+
+async def _execute(
+    tool_call_id: str,
+    params: dict[str, Any],
+    signal: AbortSignal,
+    on_update: OnUpdate,
+    context: ToolContext,
+) -> ToolResult:
+    del tool_call_id
+    timeout_s = _time_limit(params.get("timeout"), context.command_timeout_s)
+    output, live = CommandOutput(), LiveOutput(LIVE_OUTPUT_LIMIT)
+
+    def on_output(data: bytes) -> None:
+        output.feed(data)
+        live.feed(data)
+
+    on_update(ToolResult(content=[], delta=""))
+    try:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(output.write_file)
+            tasks.start_soon(_send_updates, live, on_update)
+            # Failures of the port pass the task group as a value: it would wrap them in a group.
+            outcome: CommandExit | ToolFailure
+            try:
+                with port_failures():
+                    outcome = await context.shell.run(
+                        params["command"],
+                        cwd=context.cwd,
+                        env=context.environment,
+                        timeout_s=timeout_s,
+                        on_output=on_output,
+                        signal=signal,
+                    )
+            except ToolFailure as failure:
+                outcome = failure
+            tasks.cancel_scope.cancel()
+    finally:
+        await output.finish()
+    if isinstance(outcome, ToolFailure):
+        raise outcome
+    _send_update(live, on_update)
+    return _result(output, outcome, timeout_s)
+
+
+async def _send_updates(live: LiveOutput, on_update: OnUpdate) -> None:
+    while True:
+        await live.changed.wait()
+        _send_update(live, on_update)
+        await anyio.sleep(_UPDATE_INTERVAL_S)
+
+
+def _send_update(live: LiveOutput, on_update: OnUpdate) -> None:
+    delta, omitted = live.take()
+    if omitted:
+        on_update(ToolResult(content=[], delta=delta, omitted_bytes=live.omitted_bytes))
+    elif delta:
+        on_update(ToolResult(content=[], delta=delta))
+
+
+def _time_limit(asked: Any, usual: float | None) -> float | None:
+    """The limit in seconds, None for none."""
+    if asked is None:
+        return usual or None
+    if isinstance(asked, bool) or not isinstance(asked, int | float):
+        raise ToolFailure("timeout must be a number of seconds.")
+    if not math.isfinite(asked) or asked < 0:
+        raise ToolFailure("timeout must be a positive number of seconds, or 0 for no limit.")
+    if asked > _MAX_TIMEOUT_S:
+        raise ToolFailure(f"timeout may be at most {_MAX_TIMEOUT_S} seconds; use 0 for no limit.")
+    return float(asked) or None
+
+
+def _result(output: CommandOutput, end: CommandExit, timeout_s: float | None) -> ToolResult:
+    shown = output.shown()
+    outcome = _outcome(end, timeout_s)
+    notes = [_note(shown, output)] if shown.truncated else []
+    if outcome is not None:
+        notes.append(outcome)
+    content = shown.content or "(no output)"
+    if notes:
+        content = "\n\n".join([content.removesuffix("\n"), *notes])
+    text, left_out = output.for_programs()
+    details: dict[str, Any] = {"truncation": shown.details()} if shown.truncated else {}
+    structured: dict[str, Any] = {"output": text, "truncated": left_out}
+    if output.file_path is not None:
+        details["fullOutputPath"] = structured["full_output_path"] = str(output.file_path)
+    structured["exit_code"] = end.exit_code if end.reason == "exited" else None
+    structured["wall_time_seconds"] = round(end.duration_s, 3)
+    return ToolResult.of_text(
+        content,
+        details=details,
+        structured_content=structured,
+        is_error=UNSET if outcome is None else True,
+    )
+
+
+def _outcome(end: CommandExit, timeout_s: float | None) -> str | None:
+    """What is to be said of a command that did not end well."""
+    if end.reason == "exited":
+        return f"Command exited with code {end.exit_code}" if end.exit_code else None
+    text = (
+        "Command aborted"
+        if end.reason == "aborted"
+        else f"Command timed out after {timeout_s:g} seconds"
+    )
+    if end.exit_code is not None:
+        text += (
+            f" (the shell itself had exited with code {end.exit_code}; "
+            "what it left in the background was still writing output)"
+        )
+    return text
+
+
+def _note(shown: Truncation, output: CommandOutput) -> str:
+    """Which part of the output this is, and where to find the rest."""
+    last = shown.total_lines
+    if shown.last_line_partial:
+        what = (
+            f"Showing the last {format_size(shown.output_bytes)} of line {last}, "
+            f"which has {format_size(output.last_line_bytes)}"
+        )
+    else:
+        what = f"Showing lines {last - shown.output_lines + 1}-{last} of {last}"
+        if shown.truncated_by == "bytes":
+            what += f" ({format_size(MAX_BYTES)} limit)"
+    if output.file_path is None:
+        return f"[{what}. The full output was not kept: {output.file_error}]"
+    if not output.file_complete:
+        megabytes = FULL_OUTPUT_LIMIT // 1_000_000
+        return f"[{what}. The first {megabytes} MB of the output: {output.file_path}]"
+    return f"[{what}. Full output: {output.file_path}]"
+
+
+def _describe(params: Mapping[str, Any], context: ToolContext | None) -> ToolDescription:
+    del context
+    title = "$ " + " ".join(str(params.get("command", "")).split())
+    if len(title) > _MAX_TITLE:
+        title = title[: _MAX_TITLE - 1] + "…"
+    return ToolDescription(title=title)
