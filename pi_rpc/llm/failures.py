@@ -31,6 +31,7 @@ from pi_rpc.llm.overflow import says_overflow
 __all__ = [
     "failure_in_stream",
     "failure_of_response",
+    "failure_with",
     "is_retryable",
     "retry_after_ms",
     "says_transient",
@@ -120,6 +121,17 @@ def failure_in_stream(error: Any, provider: str) -> ProviderError:
     label = f" ({kind})" if kind else ""
     text = f"{provider} reported an error{label}: {said or 'without saying which'}"
     return _classify(status, text, f"{kind} {said}")
+
+
+def failure_with(
+    message: str,
+    *,
+    status: int | None = None,
+    retryable: bool | None = None,
+    retry_after_ms: int | None = None,
+) -> ProviderError:
+    """The error of that status and text; ``retryable`` overrides what they say."""
+    return _classify(status, message, message, retry_ms=retry_after_ms, should_retry=retryable)
 
 
 def _classify(

@@ -27,7 +27,8 @@ A step has exactly one of these keys:
 ``thinking``    reasoning, likewise
 ``repeatText``  one text block of ``"count": N`` deltas, each this text
 ``toolCall``    ``{"name", "arguments", "id"?}``; ``"argumentsText"`` instead sends raw text
-``error``       the reply fails: ``{"message", "status"?, "retryable"?, "retryAfterMs"?}``
+``error``       the reply fails: ``{"message", "status"?, "retryable"?, "retryAfterMs"?}``;
+                status and text decide what kind of failure it is, as for a real provider
 ``delayMs``     wait that long; an abort cuts it short
 ``usage``       ``{"input"?, "output"?, "cacheRead"?, "cacheWrite"?}`` instead of the estimate
 ``stopReason``  ``stop``, ``length`` or ``toolUse`` instead of the one that follows
@@ -54,7 +55,6 @@ from msgspec import UNSET, UnsetType
 
 from pi_rpc.llm._script_steps import (
     CHARS_PER_TOKEN,
-    ErrorStep,
     Reply,
     Step,
     Until,
@@ -70,15 +70,9 @@ from pi_rpc.llm._script_steps import (
     until,
     usage,
 )
-from pi_rpc.llm.errors import (
-    AuthError,
-    BadRequestError,
-    OverloadedError,
-    ProviderError,
-    RateLimitError,
-    ServerError,
-)
+from pi_rpc.llm.errors import BadRequestError
 from pi_rpc.llm.events import AssistantMessageEvent
+from pi_rpc.llm.failures import failure_with
 from pi_rpc.llm.messages import Usage, UsageCost, Wire
 from pi_rpc.llm.models import Model, ModelCost
 from pi_rpc.llm.provider import Context, EventBatches, StreamOptions
@@ -275,7 +269,12 @@ async def _play(
         elif step.delay_ms is not UNSET:
             await anyio.sleep(step.delay_ms / 1000)
         elif step.error is not UNSET:
-            raise _failure(step.error)
+            raise failure_with(
+                step.error.message,
+                status=step.error.status,
+                retryable=step.error.retryable,
+                retry_after_ms=step.error.retry_after_ms,
+            )
         elif step.usage is not UNSET:
             given = builder.usage = _given_usage(step.usage)
         elif step.stop_reason is not UNSET:
@@ -288,29 +287,6 @@ async def _play(
                 yield batch
                 await anyio.lowlevel.checkpoint()
     builder.stop_reason = reason or ("toolUse" if calls else "stop")
-
-
-def _failure(step: ErrorStep) -> ProviderError:
-    kind: type[ProviderError]
-    match step.status:
-        case 401:
-            kind = AuthError
-        case 429:
-            kind = RateLimitError
-        case 529:
-            kind = OverloadedError
-        case int(status) if status >= 500:
-            kind = ServerError
-        case int():
-            kind = BadRequestError
-        case _:
-            kind = ProviderError
-    return kind(
-        step.message,
-        status=step.status,
-        retryable=step.retryable,
-        retry_after_ms=step.retry_after_ms,
-    )
 
 
 def _tokens(characters: int) -> int:
