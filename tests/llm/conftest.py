@@ -112,7 +112,7 @@ async def _serve(handler: Handler) -> AsyncIterator[RawServer]:
             except (anyio.BrokenResourceError, anyio.ClosedResourceError):
                 return
 
-    async with anyio.create_task_group() as tasks, listener:
+    async with listener, anyio.create_task_group() as tasks:
         tasks.start_soon(listener.serve, answer)
         try:
             yield server
