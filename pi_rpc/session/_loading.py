@@ -94,7 +94,7 @@ class Loader:
             entries = list(self._entries(self._lines.feed(chunk)))
         else:
             entries = self._finish()
-        if self.header is None and self._read > HEADER_SCAN:
+        if self.header is None and self._read >= HEADER_SCAN:
             raise SessionCorruptError("the file has no session header in its first MiB")
         return entries
 

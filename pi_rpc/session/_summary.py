@@ -96,7 +96,7 @@ class Summary:
             self._add(line)
             if self._no_session:
                 return False
-        if self._header is None and self._read > HEADER_SCAN:
+        if self._header is None and self._read >= HEADER_SCAN:
             return False
         return bool(chunk)
 
@@ -184,7 +184,7 @@ def read_header(path: Path) -> SessionHeader | None:
     lines = Lines()
     read = 0
     try:
-        while read <= HEADER_SCAN:
+        while read < HEADER_SCAN:
             chunk = os.read(file.fd, _HEADER_PIECE)
             read += len(chunk)
             for line in lines.feed(chunk) if chunk else [lines.rest()]:
