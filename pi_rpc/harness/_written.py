@@ -92,8 +92,10 @@ def fitting(model: type[_Model], raw: dict[str, Any], path: Path) -> tuple[_Mode
                 missing = f" ({error['loc'][-1]})" if error["type"] == "missing" else ""
                 reason = _PLAIN.get(error["type"], error["msg"])
                 doomed.setdefault(where, f"{reason}{missing}")
-        for where, reason in doomed.items():
-            problems.append(f"{path}: {_spelled(where)}: {reason}; ignored")
+        if not problems:  # what is wrong later only follows from what was dropped
+            problems = [
+                f"{path}: {_spelled(where)}: {reason}; ignored" for where, reason in doomed.items()
+            ]
         raw = _without(raw, doomed.keys())
 
 

@@ -1,0 +1,318 @@
+"""Credentials: which source wins, what is written in them, and that no key ever shows."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from pi_rpc.harness._key_values import CommandValues
+from pi_rpc.harness.credentials import (
+    ENVIRONMENT_KEYS,
+    CredentialError,
+    Credentials,
+    key_variables,
+)
+from pi_rpc.llm.catalogue import catalogue, provider_names
+from pi_rpc.llm.messages import now_ms
+from pi_rpc.llm.models import Model
+
+pytestmark = pytest.mark.anyio
+
+SECRET = "sk-very-secret"
+
+
+def _auth(folder: Path, entries: object) -> Path:
+    path = folder / "auth.json"
+    path.write_text(json.dumps(entries))
+    path.chmod(0o600)
+    return path
+
+
+def _models(folder: Path, **provider: Any) -> None:
+    (folder / "models.json").write_text(json.dumps({"providers": {"mine": provider}}))
+
+
+def _mine(**changes: Any) -> Model:
+    from msgspec.structs import replace
+
+    return replace(catalogue()[0], provider="mine", id="m", **changes)
+
+
+def _key(text: str) -> dict[str, str]:
+    return {"type": "api_key", "key": text}
+
+
+async def test_nothing_anywhere_is_no_key(tmp_path: Path) -> None:
+    credentials = Credentials(tmp_path, environ={})
+    assert await credentials.api_key("openai") is None
+    assert not credentials.has("openai")
+    assert credentials.problems() == []
+
+
+async def test_sources_win_in_order(tmp_path: Path) -> None:
+    environ = {"OPENAI_API_KEY": "from environment"}
+    path = tmp_path / "models.json"
+    path.write_text(json.dumps({"providers": {"openai": {"apiKey": "from models"}}}))
+    assert await Credentials(tmp_path, environ={}).api_key("openai") == "from models"
+    assert await Credentials(tmp_path, environ=environ).api_key("openai") == "from environment"
+    _auth(tmp_path, {"openai": _key("from auth")})
+    assert await Credentials(tmp_path, environ=environ).api_key("openai") == "from auth"
+    explicit = Credentials(tmp_path, environ=environ, explicit={"openai": "explicit"})
+    assert await explicit.api_key("openai") == "explicit"
+    assert await explicit.api_key("groq") is None
+
+
+@pytest.mark.parametrize("provider", sorted(set(provider_names())))
+async def test_every_provider_of_the_catalogue_has_a_variable(
+    tmp_path: Path, provider: str
+) -> None:
+    for name in ENVIRONMENT_KEYS[provider]:
+        credentials = Credentials(tmp_path, environ={name: "k"})
+        assert credentials.has(provider)
+        assert await credentials.api_key(provider) == "k"
+        assert name in key_variables()
+
+
+async def test_an_empty_variable_is_no_key(tmp_path: Path) -> None:
+    credentials = Credentials(tmp_path, environ={"OPENAI_API_KEY": ""})
+    assert not credentials.has("openai")
+    assert await credentials.api_key("openai") is None
+
+
+@pytest.mark.parametrize(
+    ("written", "key"),
+    [
+        ("plain", "plain"),
+        ("$ONE", "1"),
+        ("${ONE}x", "1x"),
+        ("a-$ONE-${TWO}", "a-1-22"),
+        ("$$ONE", "$ONE"),
+        ("$!ONE", "!ONE"),
+        ("cost: $5", "cost: $5"),
+        ("a!b", "a!b"),
+        ("$", "$"),
+        ("${}", "${}"),
+    ],
+)
+async def test_a_key_is_read_as_text_with_variables_in_it(
+    tmp_path: Path, written: str, key: str
+) -> None:
+    _auth(tmp_path, {"p": _key(written)})
+    credentials = Credentials(tmp_path, environ={"ONE": "1", "TWO": "22"})
+    assert credentials.has("p")
+    assert await credentials.api_key("p") == key
+
+
+async def test_a_variable_that_is_not_set_is_named(tmp_path: Path) -> None:
+    path = _auth(tmp_path, {"p": _key("$NOT_SET")})
+    credentials = Credentials(tmp_path, environ={})
+    assert not credentials.has("p")
+    with pytest.raises(CredentialError) as caught:
+        await credentials.api_key("p")
+    assert "NOT_SET" in caught.value.message
+    assert str(path) in caught.value.message
+
+
+async def test_an_entry_s_own_environment_comes_first(tmp_path: Path) -> None:
+    entry = {**_key("$ONE"), "env": {"ONE": "own"}}
+    _auth(tmp_path, {"p": entry, "groq": {"type": "api_key", "env": {"GROQ_API_KEY": "g"}}})
+    credentials = Credentials(tmp_path, environ={"ONE": "outer"})
+    assert await credentials.api_key("p") == "own"
+    assert credentials.has("groq")
+    assert await credentials.api_key("groq") == "g"
+
+
+async def test_an_entry_whose_environment_lacks_the_key_says_so(tmp_path: Path) -> None:
+    _auth(tmp_path, {"groq": {"type": "api_key", "env": {"OTHER": SECRET}}})
+    credentials = Credentials(tmp_path, environ={})
+    assert not credentials.has("groq")
+    with pytest.raises(CredentialError) as caught:
+        await credentials.api_key("groq")
+    assert SECRET not in caught.value.message
+
+
+async def test_a_command_says_the_key_and_runs_once(tmp_path: Path) -> None:
+    ran = tmp_path / "ran"
+    _auth(tmp_path, {"p": _key(f"!echo x >> {ran}; printf '  key of command \\n\\n'")})
+    credentials = Credentials(tmp_path, environ=os.environ)
+    keys: list[str | None] = []
+
+    async def ask() -> None:
+        keys.append(await credentials.api_key("p"))
+
+    async with anyio.create_task_group() as together:
+        for _ in range(3):
+            together.start_soon(ask)
+    assert keys == ["key of command"] * 3
+    assert ran.read_text() == "x\n"
+
+
+async def test_asking_whether_there_is_a_key_runs_no_command(tmp_path: Path) -> None:
+    _auth(tmp_path, {"p": _key(f"!touch {tmp_path / 'ran'}")})
+    assert Credentials(tmp_path, environ=os.environ).has("p")
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    ("command", "reason"),
+    [
+        (f"echo {SECRET}; exit 3", "exit code 3"),
+        ("true", "said nothing"),
+        ("/no/such/program", "exit code 127"),
+    ],
+)
+async def test_a_command_that_fails_is_an_error_without_what_it_said(
+    tmp_path: Path, command: str, reason: str
+) -> None:
+    ran = tmp_path / "ran"
+    _auth(tmp_path, {"p": _key(f"!echo x >> {ran}; {command}")})
+    credentials = Credentials(tmp_path, environ=os.environ)
+    for _ in range(2):
+        with pytest.raises(CredentialError) as caught:
+            await credentials.api_key("p")
+        assert reason in caught.value.message
+        assert SECRET not in str(caught.value)
+    assert ran.read_text() == "x\n", "a failure is remembered, too"
+
+
+async def test_a_command_that_hangs_is_ended_with_what_it_started(tmp_path: Path) -> None:
+    pid_file = tmp_path / "pid"
+    commands = CommandValues(os.environ, timeout_s=1)
+    _auth(tmp_path, {"p": _key(f"!sleep 600 & echo $! > {pid_file}; wait")})
+    credentials = Credentials(tmp_path, environ=os.environ, commands=commands)
+    with pytest.raises(CredentialError, match="longer than 1 s"):
+        await credentials.api_key("p")
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid_file.read_text()), 0)
+
+
+async def test_a_command_whose_child_keeps_the_output_open_holds_nobody_up(tmp_path: Path) -> None:
+    _auth(tmp_path, {"p": _key("!sleep 600 & echo key")})
+    credentials = Credentials(tmp_path, environ=os.environ)
+    with anyio.fail_after(30):
+        assert await credentials.api_key("p") == "key"
+
+
+async def test_a_login_is_used_while_it_is_valid(tmp_path: Path) -> None:
+    later, earlier = now_ms() + 600_000, now_ms() - 1
+    _auth(
+        tmp_path,
+        {
+            "anthropic": {"type": "oauth", "access": "login", "refresh": "r", "expires": later},
+            "openai": {"type": "oauth", "access": "old", "expires": earlier},
+            "groq": {"type": "oauth", "access": "old", "expires": earlier},
+        },
+    )
+    credentials = Credentials(tmp_path, environ={"ANTHROPIC_API_KEY": "a", "OPENAI_API_KEY": "o"})
+    assert await credentials.api_key("anthropic") == "login"
+    assert await credentials.api_key("openai") == "o"
+    assert credentials.has("openai")
+    assert not credentials.has("groq")
+    with pytest.raises(CredentialError, match=r"expired.*GROQ_API_KEY"):
+        await credentials.api_key("groq")
+
+
+async def test_a_server_on_this_machine_needs_no_key(tmp_path: Path) -> None:
+    _models(tmp_path, baseUrl="http://127.0.0.1:1/v1")
+    credentials = Credentials(tmp_path, environ={})
+    assert credentials.has("mine")
+    assert await credentials.api_key("mine") is None
+
+
+async def test_a_server_elsewhere_needs_a_key(tmp_path: Path) -> None:
+    _models(tmp_path, baseUrl="https://example.com/v1")
+    assert not Credentials(tmp_path, environ={}).has("mine")
+    _models(tmp_path, baseUrl="https://example.com/v1", apiKey="$MINE")
+    assert not Credentials(tmp_path, environ={}).has("mine")
+    credentials = Credentials(tmp_path, environ={"MINE": "k"})
+    assert credentials.has("mine")
+    assert await credentials.api_key("mine") == "k"
+
+
+async def test_headers_of_provider_and_model_are_resolved(tmp_path: Path) -> None:
+    _models(
+        tmp_path,
+        baseUrl="https://example.com/v1",
+        api="openai-completions",
+        headers={"X-Org": "$ORG", "X-Both": "provider"},
+        models=[{"id": "m", "headers": {"X-Both": "model"}}],
+    )
+    credentials = Credentials(tmp_path, environ={"ORG": "acme"})
+    assert await credentials.headers(_mine()) == {"X-Org": "acme", "X-Both": "model"}
+    with pytest.raises(CredentialError, match=r"header X-Org of mine.*ORG"):
+        await Credentials(tmp_path, environ={}).headers(_mine())
+
+
+async def test_the_key_is_sent_as_a_bearer_where_models_json_asks_for_it(tmp_path: Path) -> None:
+    _models(tmp_path, baseUrl="https://example.com", apiKey="k", authHeader=True)
+    headers = await Credentials(tmp_path, environ={}).headers(_mine())
+    assert headers == {"Authorization": "Bearer k"}
+
+
+async def test_tokens_of_anthropic_are_sent_as_a_bearer_and_keys_are_not(tmp_path: Path) -> None:
+    model = next(each for each in catalogue() if each.provider == "anthropic")
+    for name, expected in [
+        ("ANTHROPIC_AUTH_TOKEN", {"Authorization": "Bearer t"}),
+        ("ANTHROPIC_OAUTH_TOKEN", {"Authorization": "Bearer t"}),
+        ("ANTHROPIC_API_KEY", {}),
+    ]:
+        assert await Credentials(tmp_path, environ={name: "t"}).headers(model) == expected
+    _auth(tmp_path, {"anthropic": {"type": "oauth", "access": "a", "expires": now_ms() + 600_000}})
+    credentials = Credentials(tmp_path, environ={"ANTHROPIC_API_KEY": "t"})
+    assert await credentials.headers(model) == {"Authorization": "Bearer a"}
+    explicit = Credentials(tmp_path, environ={}, explicit={"anthropic": "e"})
+    assert await explicit.headers(model) == {}
+
+
+async def test_a_changed_file_counts_at_once(tmp_path: Path) -> None:
+    credentials = Credentials(tmp_path, environ={})
+    assert not credentials.has("p")
+    _auth(tmp_path, {"p": _key("one")})
+    assert await credentials.api_key("p") == "one"
+    _auth(tmp_path, {"p": _key("another")})
+    assert await credentials.api_key("p") == "another"
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        SECRET,
+        {"type": "api_key"},
+        {"type": "api_key", "key": ""},
+        {"type": "api_key", "key": [SECRET]},
+        {"type": "api_key", "key": SECRET, "env": {"A": 1}},
+        {"type": "oauth", "access": SECRET},
+        {"type": "oauth", "access": SECRET, "expires": "soon"},
+        {"type": "password", "key": SECRET},
+    ],
+)
+async def test_a_misshapen_entry_is_named_without_its_value_and_the_others_count(
+    tmp_path: Path, entry: object
+) -> None:
+    path = _auth(tmp_path, {"bad": entry, "good": _key("k")})
+    credentials = Credentials(tmp_path, environ={})
+    assert not credentials.has("bad")
+    assert await credentials.api_key("good") == "k"
+    (problem,) = credentials.problems()
+    assert problem.startswith(f"{path}: bad: ")
+    assert SECRET not in problem
+
+
+async def test_a_file_that_others_may_read_is_reported_and_used(tmp_path: Path) -> None:
+    path = _auth(tmp_path, {"p": _key("k")})
+    path.chmod(0o644)
+    credentials = Credentials(tmp_path, environ={})
+    assert await credentials.api_key("p") == "k"
+    assert "chmod 600" in credentials.problems()[0]
+
+
+async def test_no_repr_shows_a_key(tmp_path: Path) -> None:
+    _auth(tmp_path, {"p": _key(SECRET)})
+    _models(tmp_path, apiKey=SECRET, headers={"X": SECRET}, baseUrl="https://example.com")
+    credentials = Credentials(tmp_path, environ={"OPENAI_API_KEY": SECRET}, explicit={"q": SECRET})
+    assert await credentials.api_key("p") == SECRET
+    assert SECRET not in repr(credentials)
+    assert SECRET not in repr(credentials._custom.current())
