@@ -1,0 +1,1 @@
+"""What we promise about speed, measured. ``make bench`` runs it all; see ``__main__``."""

@@ -1,0 +1,52 @@
+"""From the start of the process to the reply to ``initialize``, and memory then and later."""
+
+import json
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmarks.measuring import BARE, DAEMON, Driven, Figure, environment, paired_ratio, timed
+
+START_LIMIT = 1.5
+MEMORY_AT_START_MB = 40.0
+MEMORY_AFTER_PROMPT_MB = 60.0
+
+
+def figures() -> Iterator[Figure]:
+    with tempfile.TemporaryDirectory() as scratch:
+        yield _start(scratch)
+        yield from _memory(scratch)
+
+
+def _start(scratch: str) -> Figure:
+    env = environment(PI_CODING_AGENT_DIR=scratch)
+
+    def daemon() -> float:
+        start = time.perf_counter()
+        driven = Driven(DAEMON, env)
+        driven.request(0, "initialize", {})
+        elapsed = time.perf_counter() - start
+        driven.close()
+        return elapsed
+
+    def bare() -> float:
+        return timed(lambda: subprocess.run(BARE, env=env, check=True))
+
+    ours, other, ratio = paired_ratio(daemon, bare, 15)
+    detail = f"{ours * 1000:.0f} ms against {other * 1000:.0f} ms"
+    return Figure("start to initialize / import asyncio, msgspec", ratio, START_LIMIT, "x", detail)
+
+
+def _memory(scratch: str) -> Iterator[Figure]:
+    script = Path(scratch) / "script.json"
+    script.write_text(json.dumps({"replies": [{"steps": [{"text": "hello"}]}], "repeat": True}))
+    driven = Driven(DAEMON, environment(PI_CODING_AGENT_DIR=scratch, PI_RPC_SCRIPT=str(script)))
+    driven.request(0, "initialize", {})
+    at_start = driven.memory()
+    driven.request(1, "prompt", {"message": "hello"})
+    after = driven.memory()
+    driven.close()
+    yield Figure("memory at initialize", at_start, MEMORY_AT_START_MB, "MB", "resident")
+    yield Figure("memory after a prompt", after, MEMORY_AFTER_PROMPT_MB, "MB", "resident")
