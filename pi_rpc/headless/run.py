@@ -90,7 +90,7 @@ class _Text:
 
     def take(self, events: Sequence[AgentEvent]) -> None:
         for event in events:
-            self._renderer.draw(msgspec.to_builtins(to_wire(event)))
+            self._renderer.draw(msgspec.json.decode(encode(to_wire(event))))
 
     def end(self, outcome: RunOutcome) -> None:
         if outcome.error_message and outcome.stop_reason != "error":

@@ -27,10 +27,9 @@ class _Opening(Struct):
     params: Raw | UnsetType = UNSET
 
 
-class _Answer(Struct):
+class _Answer(Struct, tag_field="jsonrpc", tag="2.0"):
     id: int | str
     result: InitializeResult
-    jsonrpc: str = "2.0"
 
 
 def greet(params: InitializeParams) -> InitializeResult:
