@@ -4,11 +4,11 @@ Owns the two environment variables and pi's folder layout. It creates nothing, a
 session files (see ``pi_rpc.session``)."""
 
 import os
-import re
 from collections.abc import Mapping
 from pathlib import Path
 
 from pi_rpc.harness.settings import Settings
+from pi_rpc.session.naming import session_directory
 
 __all__ = ["AGENT_DIR_VARIABLE", "SESSION_DIR_VARIABLE", "agent_dir", "sessions_dir"]
 
@@ -37,8 +37,7 @@ def sessions_dir(
     environ = os.environ if environ is None else environ
     if named := environ.get(SESSION_DIR_VARIABLE) or settings.session_dir:
         return _absolute(named)
-    plain = re.sub(r"[/\\:]", "-", re.sub(r"^[/\\]", "", str(cwd)))
-    return agent_dir(environ) / "sessions" / f"--{plain}--"
+    return session_directory(agent_dir(environ), cwd)
 
 
 def _absolute(named: str) -> Path:
