@@ -33,7 +33,7 @@ from pi_rpc.llm.sse import SseDecoder, SseEvent
 if TYPE_CHECKING:
     import httpx
 
-__all__ = ["EventRequest", "EventResponse", "aclose_clients", "open_events"]
+__all__ = ["EventRequest", "EventResponse", "aclose_clients", "host_of", "open_events"]
 
 _log = logging.getLogger(__name__)
 
@@ -47,6 +47,9 @@ _LAST_READS_S = 3.0
 """How long to wait for usage and the closing marker once the reply itself is complete."""
 _DRAIN_S = 0.1
 """How long to wait for the end of the body after the closing marker, to keep the connection."""
+
+
+_LOOPBACK = ("all://localhost", "all://127.0.0.1", "all://[::1]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,10 +190,11 @@ async def _send(request: EventRequest) -> "httpx.Response":
 
 
 async def _client(request: EventRequest) -> "httpx.AsyncClient":
-    scheme = urlsplit(request.url).scheme.lower()
-    if scheme not in {"http", "https"}:
+    scheme = request.url.partition("://")[0].lower()
+    if scheme not in {"http", "https"} or not host_of(request.url):
         raise BadRequestError(
-            f"the address of {request.provider} must begin with http:// or https://"
+            f"the base URL of {request.provider} is not an address that begins with http:// or "
+            "https://"
         )
     clients = _clients.get(None)
     if clients is None:
@@ -219,6 +223,8 @@ def _make_client(scheme: str) -> "httpx.AsyncClient":
         return httpx.AsyncClient(
             verify=context,
             limits=httpx.Limits(max_connections=None, keepalive_expiry=_KEEPALIVE_S),
+            # A proxy cannot reach this machine's own servers.
+            mounts=dict.fromkeys(_LOOPBACK),
         )
     except (OSError, ssl.SSLError) as error:
         raise ProviderError(
@@ -286,6 +292,14 @@ async def _body_text(response: "httpx.Response") -> str:
         # The status alone decides then.
         _log.debug("the body of a failure was cut off: %s", type(error).__name__)
     return b"".join(pieces)[:_ERROR_BODY_BYTES].decode(errors="replace")
+
+
+def host_of(url: str) -> str:
+    """The host an address names, in lower case; empty when it names none."""
+    try:
+        return urlsplit(url).hostname or ""
+    except ValueError:
+        return ""
 
 
 def _origin(url: str) -> str:

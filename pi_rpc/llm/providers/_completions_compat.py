@@ -6,8 +6,8 @@ a flag changes in a request.
 
 from dataclasses import dataclass, fields, replace
 from typing import Any
-from urllib.parse import urlsplit
 
+from pi_rpc.llm.http import host_of
 from pi_rpc.llm.models import Model
 
 __all__ = ["Compat", "compat_of"]
@@ -98,7 +98,7 @@ def compat_of(model: Model) -> Compat:
 
     Entries of ``model.compat`` override it one by one; entries that are not known are ignored.
     """
-    host = urlsplit(model.base_url).hostname or ""
+    host = host_of(model.base_url)
     kind = next(
         (name for end, name in _BY_HOST.items() if host == end or host.endswith(f".{end}")), None
     )

@@ -228,15 +228,13 @@ class _Reader:
         delta = choice.delta
         if delta is not None:
             content = delta.content
-            field, thought = _thought(delta)
-            if thought:
-                self._open_block("thinking", out)
-                if field and self._builder.is_unsigned(self._block):
-                    # The field's name is what the reply needs when it is sent back.
-                    self._builder.sign(self._block, field)
-                out.append(self._builder.thinking(self._block, thought))
+            if delta.reasoning_content or delta.reasoning or delta.reasoning_text:
+                self._read_thought(delta, out)
             if content:
-                self._read_content(content, out)
+                if self._kind == "text" and isinstance(content, str):
+                    out.append(self._builder.text(self._block, content))
+                else:
+                    self._read_content(content, out)
             elif delta.refusal and isinstance(delta.refusal, str):
                 self._read_content(delta.refusal, out)
             if delta.tool_calls:
@@ -248,6 +246,16 @@ class _Reader:
             self.finish_reason = choice.finish_reason
         if choice.usage is not None:
             self._builder.usage = _usage_of(choice.usage)
+
+    def _read_thought(self, delta: _Delta, out: list[AssistantMessageEvent]) -> None:
+        field, thought = _thought(delta)
+        if not thought:
+            return
+        self._open_block("thinking", out)
+        if self._builder.is_unsigned(self._block):
+            # The field's name is what the reply needs when it is sent back.
+            self._builder.sign(self._block, field)
+        out.append(self._builder.thinking(self._block, thought))
 
     def _read_content(self, content: str | list[Any], out: list[AssistantMessageEvent]) -> None:
         if isinstance(content, str):
