@@ -3,6 +3,7 @@
 Owns reading and writing of JSON-RPC's own fields. ``params`` and ``result`` stay raw. Pure.
 """
 
+import contextlib
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
@@ -115,8 +116,8 @@ def read(frame: Frame) -> Incoming:
         if not frame.isascii() and not has_only_utf8(frame):
             frame = without_bad_utf8(frame)
         envelope = _decoder.decode(frame)
-    except (msgspec.DecodeError, RecursionError) as exc:
-        return _read_again(frame, exc)
+    except (msgspec.DecodeError, RecursionError):
+        return _read_again(frame)
     return _classify(envelope)
 
 
@@ -146,32 +147,39 @@ def _params(raw: Raw) -> Raw:
     return _EMPTY if b"".join(bytes(raw).split()) in _NO_PARAMS else raw
 
 
-def _read_again(frame: bytes, exc: Exception) -> Incoming:
+def _read_again(frame: bytes) -> Incoming:
     """Second thoughts on a frame that did not decode: repair it, or say what is wrong with it."""
-    if isinstance(exc, RecursionError):
-        return _unreadable(frame, invalid_request("The frame is nested too deeply"))
-    if not isinstance(exc, msgspec.ValidationError):
-        repaired = frame.removeprefix(BOM)
-        if b"\\u" in repaired:
-            repaired = with_whole_surrogates(repaired)
+    repaired = frame.removeprefix(BOM)
+    if b"\\u" in repaired:
+        repaired = with_whole_surrogates(repaired)
+    try:
         if repaired != frame:
-            try:
+            with contextlib.suppress(msgspec.ValidationError):
                 return _classify(_decoder.decode(repaired))
-            except (msgspec.DecodeError, RecursionError) as again:
-                return _read_again(repaired, again)
-        return _unreadable(frame, parse_error(f"The frame is not valid JSON: {exc}"))
+        # Whether it is JSON at all comes first.
+        msgspec.json.decode(repaired, type=Raw)
+    except RecursionError:
+        return _unreadable(repaired, invalid_request("The frame is nested too deeply"))
+    except msgspec.DecodeError as exc:
+        return _unreadable(repaired, parse_error(f"The frame is not valid JSON: {exc}"))
+    return _misfit(repaired)
+
+
+def _misfit(frame: bytes) -> Unreadable:
+    """JSON, but no message."""
     try:
         outline = msgspec.json.decode(frame, type=_Outline)
-    except msgspec.DecodeError:
+    except msgspec.ValidationError:
         is_batch = frame.lstrip()[:1] == b"["
         reason = "Batches are not supported" if is_batch else "Not a request: it is no object"
         return Unreadable(None, invalid_request(reason))
-    try:
-        id: Id | None = None
-        if bytes(outline.id):
+    id: Id | None = None
+    if bytes(outline.id):
+        try:
             id = msgspec.json.decode(outline.id, type=int | str)
-    except msgspec.DecodeError:
-        return Unreadable(None, invalid_request("The id of a request is a number or a string"))
+        except msgspec.ValidationError:
+            reason = "The id of a request is a number or a string"
+            return Unreadable(None, invalid_request(reason))
     return Unreadable(id, invalid_request("The method of a request is a string"))
 
 

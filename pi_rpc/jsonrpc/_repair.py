@@ -15,17 +15,17 @@ _PIECE_BYTES = 1 << 20
 _HEAD_BYTES = 256 * 1024
 _TAIL_BYTES = 4096
 
+# Patterns are compiled when they are needed: nearly no connection does.
 _HIGH = rb"\\u[dD][89abAB][0-9a-fA-F]{2}"
 _LOW = rb"\\u[dD][c-fC-F][0-9a-fA-F]{2}"
-_SURROGATES = re.compile(
-    rb"(?<!\\)((?:\\\\)*+)(?:(" + _HIGH + _LOW + rb")|" + _HIGH + b"|" + _LOW + b")"
-)
+_SURROGATES = rb"(?<!\\)((?:\\\\)*+)(?:(" + _HIGH + _LOW + rb")|" + _HIGH + b"|" + _LOW + b")"
 
-_TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[{}\[\]:,]|[^\s"{}\[\]:,]++|"', re.DOTALL)
-_INTEGER = re.compile(rb"-?(?:0|[1-9][0-9]{0,299})\Z")
-_LAST_ID = re.compile(
-    rb"[,{]\s*\"id\"\s*:\s*(-?[0-9]{1,300}|\"(?:[^\"\\]|\\.)*+\")\s*"
-    rb"(?:,\s*\"[^\"\\]*+\"\s*:\s*(?:\"(?:[^\"\\]|\\.)*+\"|[-+.\w]++)\s*)*\}\s*\Z"
+_TOKEN = rb'(?s)"(?:[^"\\]++|\\.)*+"|[{}\[\]:,]|[^\s"{}\[\]:,]++|"'
+_INTEGER = rb"-?(?:0|[1-9][0-9]{0,299})"
+_STRING = rb'"(?:[^"\\]|\\.)*+"'
+_LAST_ID = (
+    rb'[,{]\s*"id"\s*:\s*(-?[0-9]{1,300}|' + _STRING + rb")\s*"
+    rb'(?:,\s*"[^"\\]*+"\s*:\s*(?:' + _STRING + rb"|[-+.\w]++)\s*)*\}\s*\Z"
 )
 
 
@@ -66,7 +66,7 @@ def without_bad_utf8(payload: bytes) -> bytes:
 
 def with_whole_surrogates(payload: bytes) -> bytes:
     r"""The payload with each half of a surrogate pair (``\ud83d`` alone) turned into U+FFFD."""
-    return _SURROGATES.sub(_keep_pairs, payload)
+    return re.sub(_SURROGATES, _keep_pairs, payload)
 
 
 def _keep_pairs(match: re.Match[bytes]) -> bytes:
@@ -84,7 +84,7 @@ def salvage(payload: bytes, *, complete: bool = True, tail: bytes | None = None)
     if tail is None and complete and len(payload) > _HEAD_BYTES:
         tail = payload[-_TAIL_BYTES:]
     if found is None and tail is not None:
-        last = _LAST_ID.search(tail)
+        last = re.search(_LAST_ID, tail)
         if last is not None:
             found = _id_of(last[1])
     return Salvage(found, is_response=has_outcome and not has_method)
@@ -96,7 +96,7 @@ def _scan_top_level(text: bytes) -> tuple[int | str | None, bool, bool]:
     has_method = has_outcome = False
     stack: list[bytes] = []
     key = previous = b""
-    for match in _TOKEN.finditer(text):
+    for match in re.finditer(_TOKEN, text):
         token = match[0]
         if token in (b"{", b"["):
             stack.append(b"}" if token == b"{" else b"]")
@@ -117,7 +117,7 @@ def _scan_top_level(text: bytes) -> tuple[int | str | None, bool, bool]:
 
 
 def _id_of(token: bytes) -> int | str | None:
-    if _INTEGER.match(token):
+    if re.fullmatch(_INTEGER, token):
         return int(token)
     if token.startswith(b'"') and len(token) > 1:
         import msgspec
