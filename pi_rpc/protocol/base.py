@@ -3,6 +3,7 @@
 Owns small structs that cost nothing to import; ``initialize`` can be answered from here and
 ``handshake`` alone. Does not own anything that takes the agent's structs."""
 
+import sys
 from typing import Annotated, Literal, TypeAlias, get_args
 
 from msgspec import UNSET, Meta, UnsetType
@@ -126,10 +127,14 @@ def file_path(uri: str) -> str | None:
     head, *escaped = path.split("%")
     decoded = bytearray(head.encode())
     for piece in escaped:
-        try:
+        if len(piece) >= 2 and _HEX.issuperset(piece[:2]):
             decoded += bytes.fromhex(piece[:2]) + piece[2:].encode()
-        except ValueError:
+        else:
             decoded += b"%" + piece.encode()
     path = decoded.decode(errors="replace")
-    # `/c:/x` is how a URI spells the drive path `c:/x`.
-    return path[1:] if path[:1] == "/" and path[2:3] == ":" and path[1:2].isalpha() else path
+    if sys.platform == "win32" and path[2:3] == ":":
+        return path[1:]  # `/c:/x` is how a URI spells the drive path `c:/x`
+    return path
+
+
+_HEX = frozenset("0123456789abcdefABCDEF")

@@ -18,16 +18,18 @@ _ORDERS = {
 
 def render_sections(schema: dict[str, Any]) -> dict[str, str]:
     """The generated parts by the names of their markers."""
-    return {
-        "methods": _text(_methods(schema)),
-        "events": _text(_events(schema)),
-        "errors": _text(_errors(schema)),
-        "types": _text(_types(schema)),
+    sections = {
+        "methods": _methods(schema),
+        "events": _events(schema),
+        "errors": _errors(schema),
+        "types": _types(schema),
     }
-
-
-def _text(lines: Iterable[str]) -> str:
-    return "\n".join(lines)
+    text = {name: "\n".join(lines) for name, lines in sections.items()}
+    # Events are described under their type, not under the name of their definition.
+    for kind, event in schema["events"].items():
+        here = f"(#{_name(event['event']).lower()}-type)"
+        text = {name: each.replace(here, f"(#{_anchor(kind)})") for name, each in text.items()}
+    return text
 
 
 def _methods(schema: dict[str, Any]) -> Iterator[str]:

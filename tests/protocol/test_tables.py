@@ -1,0 +1,175 @@
+"""The tables agree with each other, with the schema and with the document."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import msgspec
+import pytest
+
+from pi_rpc.protocol.errors import COMMON_ERRORS, ERRORS
+from pi_rpc.protocol.handshake import EVENT_NAMES, METHOD_NAMES
+from pi_rpc.protocol.methods import EVENTS, METHODS
+from pi_rpc.protocol.notifications import AgentEventParams
+from pi_rpc.protocol.schema import build_schema, render, update_files
+
+ROOT = Path(__file__).parents[2]
+DOCUMENT = (ROOT / "protocol.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def schema() -> dict[str, Any]:
+    return build_schema()
+
+
+def test_initialize_announces_exactly_what_the_tables_have() -> None:
+    ours = tuple(name for name, method in METHODS.items() if method.sender == "client")
+    assert ours == METHOD_NAMES
+    assert tuple(EVENTS) == EVENT_NAMES
+
+
+def test_methods_name_kinds_of_error_that_exist_and_repeat_no_common_one() -> None:
+    assert set(COMMON_ERRORS) <= set(ERRORS)
+    for method in METHODS.values():
+        assert set(method.errors) <= set(ERRORS) - set(COMMON_ERRORS), method.name
+        assert len(set(method.errors)) == len(method.errors), method.name
+
+
+def test_notifications_promise_no_answer() -> None:
+    for method in METHODS.values():
+        if not method.is_request:
+            assert (method.result, method.errors, method.order) == (None, (), "none"), method.name
+
+
+def test_requests_that_can_name_a_session_keep_its_order() -> None:
+    for method in METHODS.values():
+        fields = method.params.__struct_encode_fields__ if method.params else ()
+        if method.is_request:
+            assert (method.order == "session") == ("sessionId" in fields), method.name
+            assert ("sessionNotFound" in method.errors) == ("sessionId" in fields), method.name
+    assert [each.name for each in METHODS.values() if each.order == "barrier"] == ["initialize"]
+
+
+def test_codes_of_errors_are_unique() -> None:
+    assert len({error.code for error in ERRORS.values()}) == len(ERRORS)
+
+
+def test_every_type_and_field_of_the_schema_is_described(schema: dict[str, Any]) -> None:
+    bare = [
+        f"{name}.{field}"
+        for name, definition in schema["$defs"].items()
+        for field, value in definition.get("properties", {}).items()
+        if not value.get("description")
+    ]
+    bare += [name for name, definition in schema["$defs"].items() if not definition["description"]]
+    assert bare == []
+
+
+def test_every_definition_is_a_valid_json_schema_and_every_reference_leads_somewhere(
+    schema: dict[str, Any],
+) -> None:
+    for definition in schema["$defs"].values():
+        jsonschema.Draft202012Validator.check_schema(definition)
+    references = set(re.findall(r'"#/\$defs/(\w+)"', json.dumps(schema)))
+    assert references <= set(schema["$defs"])
+
+
+def test_descriptions_are_markdown_for_client_authors(schema: dict[str, Any]) -> None:
+    text = json.dumps(schema)
+    assert "``" not in text
+    assert "pi_rpc." not in text
+    assert "harness" not in text
+
+
+def test_schema_and_document_are_up_to_date() -> None:
+    assert update_files(ROOT, check=True) == [], "run `pi-rpc schema --write`"
+
+
+def test_drift_is_reported_and_writing_mends_it(tmp_path: Path) -> None:
+    (tmp_path / "schema").mkdir()
+    shutil.copy(ROOT / "protocol.md", tmp_path)
+    path = tmp_path / "protocol.md"
+    path.write_text(DOCUMENT.replace("| -32700 |", "| -1 |"), encoding="utf-8")
+    both = ["schema/pi-rpc.schema.json", "protocol.md"]
+    assert update_files(tmp_path, check=True) == both
+    assert update_files(tmp_path, check=False) == both
+    assert update_files(tmp_path, check=True) == []
+    assert path.read_text(encoding="utf-8") == DOCUMENT
+
+
+def test_a_document_without_a_marker_is_refused(tmp_path: Path) -> None:
+    text = DOCUMENT.replace("<!-- generated:errors -->", "")
+    (tmp_path / "protocol.md").write_text(text, encoding="utf-8")
+    with pytest.raises(ValueError, match="generated:errors"):
+        update_files(tmp_path, check=True)
+
+
+def test_both_renderings_hold_every_method_event_and_error() -> None:
+    as_json, as_markdown = json.loads(render("json")), render("markdown")
+    assert set(as_json["methods"]) == set(METHODS)
+    assert set(as_json["events"]) == set(EVENTS)
+    assert set(as_json["errors"]) == set(ERRORS)
+    for name in [*METHODS, *EVENTS, *ERRORS]:
+        assert f"`{name}`" in as_markdown
+
+
+def test_links_within_the_document_lead_somewhere() -> None:
+    headings = re.findall(r"^#+ (.+)$", DOCUMENT, re.MULTILINE)
+    anchors = {re.sub(r"[^\w\- ]", "", each.lower()).replace(" ", "-") for each in headings}
+    assert set(re.findall(r"\]\(#([^)]+)\)", DOCUMENT)) <= anchors
+    assert len(anchors) == len(headings)
+
+
+# --- examples -----------------------------------------------------------------------------------
+
+
+def example(name: str) -> list[tuple[str, str]]:
+    """The frames of an example: who sends, and the body."""
+    block = re.search(rf"<!-- example:{name} -->\n```\n(.*?)```", DOCUMENT, re.DOTALL)
+    assert block is not None
+    if name == "lines":
+        return [(line[0], line[2:]) for line in block[1].splitlines()]
+    frames = re.findall(r"^([→←]) Content-Length: (\d+)\n\n(.*)$", block[1], re.MULTILINE)
+    assert all(len(body.encode()) == int(length) for _, length, body in frames)
+    return [(sender, body) for sender, _, body in frames]
+
+
+@pytest.mark.parametrize("name", ["lines", "headers"])
+def test_the_examples_of_the_document_are_what_the_tables_say(name: str) -> None:
+    asked: dict[Any, str] = {}
+    frames = example(name)
+    assert len(frames) >= 8
+    for sender, body in frames:
+        frame = json.loads(body)
+        assert frame.pop("jsonrpc") == "2.0"
+        if "method" in frame:
+            method = METHODS[frame["method"]]
+            assert method.sender == ("client" if sender == "→" else "daemon")
+            assert method.is_request == ("id" in frame)
+            if method.params is not None:
+                text = json.dumps(frame.get("params", {}))
+                msgspec.json.decode(text, type=method.params)
+            if method.is_request:
+                asked[frame["id"]] = frame["method"]
+        elif "error" in frame:
+            kinds = (*METHODS[asked.pop(frame["id"])].errors, *COMMON_ERRORS)
+            kind = frame["error"]["data"]["kind"]
+            assert kind in kinds
+            assert frame["error"]["code"] == ERRORS[kind].code
+        else:
+            result = METHODS[asked.pop(frame["id"])].result
+            text = json.dumps(frame["result"])
+            msgspec.json.decode(text, type=result if result is not None else type(None))
+    assert asked == {}
+
+
+def test_the_events_of_the_example_are_numbered_without_a_gap() -> None:
+    events = [
+        msgspec.convert(json.loads(body)["params"], AgentEventParams)
+        for sender, body in example("lines")
+        if sender == "←" and "agent/event" in body
+    ]
+    assert [each.seq for each in events] == list(range(1, len(events) + 1))
