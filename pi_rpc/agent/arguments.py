@@ -135,7 +135,7 @@ def _coerce(value: Any, schema: Any, root: "Validator", depth: int) -> Any:
     for key in ("anyOf", "oneOf"):
         if key in schema:
             value = _coerce_to_one(value, schema[key], root, depth)
-    types = _types_of(schema)
+    types = _listed(schema.get("type", []))
     if types and not any(root.is_type(value, each) for each in types):
         value = _to_type(value, types)
     if isinstance(value, float) and "integer" in types and value.is_integer():
@@ -145,11 +145,6 @@ def _coerce(value: Any, schema: Any, root: "Validator", depth: int) -> Any:
     if isinstance(value, list) and "items" in schema:
         return [_coerce(each, schema["items"], root, depth + 1) for each in value]
     return value
-
-
-def _types_of(schema: Mapping[str, Any]) -> list[str]:
-    types = schema.get("type", [])
-    return [types] if isinstance(types, str) else list(types)
 
 
 def _resolve(reference: Any, root: Any) -> Any:
@@ -236,24 +231,29 @@ def _report(tool_name: str, problems: list[Any], received: dict[str, Any]) -> st
 
 def _describe(problem: Any) -> str:
     path = [str(step) for step in problem.absolute_path]
-    if problem.validator in {"anyOf", "oneOf"} and problem.context:
-        from jsonschema.exceptions import best_match
-
-        closest = best_match([problem])
-        if closest is not None and closest is not problem:
-            return _describe(closest)
     message = problem.message
-    if problem.validator == "required":
-        missing = [name for name in problem.validator_value if name not in problem.instance]
+    if problem.context:  # no branch of anyOf or oneOf fits
+        deepest = max(problem.context, key=lambda each: len(each.absolute_path))
+        if len(deepest.absolute_path) > len(path):
+            return _describe(deepest)
+        if all(each.validator == "type" for each in problem.context):
+            wanted = [name for each in problem.context for name in _listed(each.validator_value)]
+            message = _expected(wanted, problem.instance)
+    elif problem.validator == "required":
         # One problem is reported per missing name; its message starts with that name.
-        name = next((each for each in missing if message.startswith(repr(each))), None)
-        if name is not None:
-            path, message = [*path, name], "is required"
+        missing = [name for name in problem.validator_value if message.startswith(repr(name))]
+        path, message = [*path, *missing[:1]], "is required"
     elif problem.validator == "type":
-        wanted = problem.validator_value
-        wanted = wanted if isinstance(wanted, str) else " or ".join(wanted)
-        message = f"expected {wanted}, got {_shown(problem.instance)}"
+        message = _expected(_listed(problem.validator_value), problem.instance)
     return f"{'.'.join(path) or 'arguments'}: {_cut(message, _MAX_PROBLEM_CHARS)}"
+
+
+def _listed(types: str | list[str]) -> list[str]:
+    return [types] if isinstance(types, str) else list(types)
+
+
+def _expected(types: list[str], value: Any) -> str:
+    return f"expected {' or '.join(dict.fromkeys(types))}, got {_shown(value)}"
 
 
 def _shown(value: Any) -> str:
