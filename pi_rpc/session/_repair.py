@@ -7,18 +7,19 @@ of a later version. Results are for reading only; the stored bytes never change.
 
 import json
 import re
+from math import isfinite
 from typing import Any
 
 __all__ = ["clean_json", "plain_object", "repaired_message"]
 
-_STOP_REASONS = {"stop", "length", "toolUse", "error", "aborted", "deferred"}
+_STOP_REASONS = ("stop", "length", "toolUse", "error", "aborted", "deferred")
 _USAGE = ("input", "output", "cacheRead", "cacheWrite", "totalTokens")
 _COST = ("input", "output", "cacheRead", "cacheWrite", "total")
-_BLOCK_FIELDS: dict[str, dict[str, type]] = {
-    "text": {"text": str},
-    "thinking": {"thinking": str},
-    "image": {"data": str, "mimeType": str},
-    "toolCall": {"id": str, "name": str, "arguments": dict},
+_BLOCK_FIELDS: dict[str, list[tuple[str, type]]] = {
+    "text": [("text", str)],
+    "thinking": [("thinking", str)],
+    "image": [("data", str), ("mimeType", str)],
+    "toolCall": [("id", str), ("name", str), ("arguments", dict)],
 }
 _BLOCKS_OF_ROLE = {
     "system": {"text"},
@@ -61,11 +62,10 @@ def repaired_message(message: dict[str, Any], timestamp: int) -> dict[str, Any]:
     """The message with what its role requires put in; ``timestamp`` stands in for a missing one."""
     role = message.get("role")
     fixed = {key: _whole(value) for key, value in message.items() if value is not None}
-    if not isinstance(fixed.get("timestamp"), int | float):
-        fixed["timestamp"] = timestamp
-    fixed["timestamp"] = int(fixed["timestamp"])
-    if role in _BLOCKS_OF_ROLE:
-        fixed["content"] = _content(message.get("content"), str(role))
+    moment = fixed.get("timestamp")
+    fixed["timestamp"] = int(moment) if _is_number(moment) else timestamp
+    if isinstance(role, str) and role in _BLOCKS_OF_ROLE:
+        fixed["content"] = _content(message.get("content"), role)
     if role == "assistant":
         for name in ("api", "provider", "model"):
             if not isinstance(fixed.get(name), str):
@@ -98,10 +98,12 @@ def _content(content: Any, role: str) -> str | list[Any]:
 
 
 def _readable(block: Any, allowed: set[str]) -> bool:
-    if not isinstance(block, dict) or block.get("type") not in allowed:
+    if not isinstance(block, dict) or not isinstance(block.get("type"), str):
         return False
-    required = _BLOCK_FIELDS[block["type"]]
-    return all(isinstance(block.get(name, {}), kind) for name, kind in required.items())
+    if block["type"] not in allowed:
+        return False
+    fields = _block(block)
+    return all(isinstance(fields.get(name), kind) for name, kind in _BLOCK_FIELDS[block["type"]])
 
 
 def _block(block: dict[str, Any]) -> dict[str, Any]:
@@ -129,7 +131,9 @@ def _usage(usage: Any) -> dict[str, Any]:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    if isinstance(value, float):
+        return isfinite(value)
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _whole(value: Any) -> Any:
