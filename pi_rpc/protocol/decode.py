@@ -23,7 +23,8 @@ def decode_params(type_: type[T], raw: Raw | bytes | None) -> T:
 
     Absent, ``null``, ``[]`` and ``[null]`` mean ``{}``; ``null`` for an optional field means
     absent; an empty array stands for an empty object and the other way round; unknown fields are
-    ignored. Raises ``msgspec.ValidationError`` that says what was expected and where, as
+    ignored. Raises ``msgspec.DecodeError`` for what is no JSON, and
+    ``msgspec.ValidationError`` that says what was expected and where, as
     ``Expected `int`, got `str` - at `$.limit```."""
     try:
         return _decode(type_, raw)

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import UNSET
 
@@ -238,6 +238,7 @@ def test_a_notification_is_complete() -> None:
     }
 
 
+@settings(deadline=None)
 @given(st.text(), st.text(), st.integers(1, 2**53), st.text())
 def test_the_fast_way_to_write_a_delta_gives_the_same_bytes_as_the_plain_one(
     session_id: str, message_id: str, seq: int, delta: str
@@ -314,6 +315,7 @@ def test_other_events_stay_apart(pending: BlockEvent, new: BlockEvent) -> None:
         assert DeltaRun(pending).add(new) is False
 
 
+@settings(deadline=None)
 @given(st.lists(st.text(max_size=4), min_size=1))
 def test_a_run_of_deltas_is_what_merging_them_one_by_one_gives(pieces: list[str]) -> None:
     deltas = [ThinkingDelta(content_index=0, delta=piece) for piece in pieces]

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import UNSET, Raw
 
@@ -142,7 +142,7 @@ JSON = st.recursive(
     st.none()
     | st.booleans()
     | st.integers(-5, 5)
-    | st.floats(allow_nan=False)
+    | st.floats(allow_nan=False, allow_infinity=False)
     | st.text(max_size=3),
     lambda inner: (
         st.lists(inner, max_size=2)
@@ -152,6 +152,7 @@ JSON = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(
     st.dictionaries(
         st.sampled_from(["message", "images", "attachments", "wait", "sessionId", "x"]), JSON
