@@ -20,7 +20,8 @@ are attached to the first of these bytes, the others are ``/dev/null``. Then it 
 
 and the keeper sends lines
 
-    ``started PID KEEPER``          the program runs
+    ``keeper PID``                  the keeper is there and has the request
+    ``started PID``                 the program runs
     ``failed ERRNO cwd|program``    it does not
     ``exited CODE LEFT``            it has ended, by signal n as 128 + n; LEFT 1: descendants live
     ``gone``                        the keeper leaves, and nothing of the tree is left to end
@@ -175,6 +176,8 @@ class _Keeper:
         self._mark = env.get(_trees.MARK.encode(), b"")
         reader, writer = os.pipe()
         keeper = os.getpid()
+        # Said before the program can do anything to us.
+        self._send(b"keeper %d\n" % keeper)
         self._pid = os.fork()
         if self._pid == 0:
             _execute(
@@ -218,7 +221,7 @@ class _Keeper:
             self._pid = 0
             self._send(b"failed %s\n" % failure)
             return False
-        self._send(b"started %d %d\n" % (self._pid, os.getpid()))
+        self._send(b"started %d\n" % self._pid)
         return True
 
     def _read_control(self) -> bool:

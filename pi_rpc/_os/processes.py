@@ -48,6 +48,7 @@ class Child:
         self._mark = mark
         self._receiving = anyio.Lock()
         self._unread = b""
+        self._pieces = 0
         self._keeper = 0
         self._failure: OSError | None = None
         self._exit_code: int | None = None
@@ -130,9 +131,9 @@ class Child:
 
     async def _receive(self) -> None:
         """Wait for one piece of news."""
-        before = (self.pid, self._failure, self._exit_code, self._gone)
+        before = self._pieces
         async with self._receiving:
-            if self._gone or before != (self.pid, self._failure, self._exit_code, self._gone):
+            if self._gone or before != self._pieces:
                 return  # somebody else waited and has it
             await anyio.wait_readable(self._control)
             try:
@@ -141,6 +142,7 @@ class Child:
                 return
             except OSError:
                 news = b""
+            self._pieces += 1
             self._read(news)
             if not news and not self._gone:
                 with anyio.CancelScope(shield=True):
@@ -154,8 +156,10 @@ class Child:
         *lines, self._unread = (self._unread + news).split(b"\n")
         for line in lines:
             word, *rest = line.decode().split()
-            if word == "started":
-                self.pid, self._keeper = int(rest[0]), int(rest[1])
+            if word == "keeper":
+                self._keeper = int(rest[0])
+            elif word == "started":
+                self.pid = int(rest[0])
             elif word == "failed":
                 number = int(rest[0])
                 self._failure = OSError(number, os.strerror(number), rest[1])
@@ -252,7 +256,7 @@ async def _start(mark: str, request: bytes, fds: list[int], program: str) -> Chi
                 await child._receive()
     except TimeoutError:
         await child.end_tree(0)
-        if watcher is not None:
+        if watcher is not None and not child._keeper:
             await _discard(watcher)
         raise OSError(errno.ETIMEDOUT, "The program did not start in time", program) from None
     except BaseException:

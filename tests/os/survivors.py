@@ -28,12 +28,20 @@ def survivors(marker: str) -> dict[int, str]:
         if entry.name.isdigit() and int(entry.name) != os.getpid():
             try:
                 arguments = (entry / "cmdline").read_bytes()
-                state = (entry / "stat").read_bytes().rpartition(b") ")[2][:1]
             except OSError:
                 continue
-            if marker.encode() in arguments and state not in (b"Z", b"X"):
+            if marker.encode() in arguments and is_alive(int(entry.name)):
                 found[int(entry.name)] = arguments.replace(b"\0", b" ").decode(errors="replace")
     return found
+
+
+def is_alive(pid: int) -> bool:
+    """The process runs; it is not a zombie that nobody has collected yet."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b") ")[2][:1]
+    except OSError:
+        return False
+    return state not in (b"Z", b"X")
 
 
 async def wait_until_alive(marker: str, count: int) -> None:

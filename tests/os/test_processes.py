@@ -1,5 +1,6 @@
 """Running programs, and that nothing they start outlives us."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -15,6 +16,7 @@ from pi_rpc._os.pipes import OutputPipe
 from pi_rpc._os.processes import Child, spawn, watcher_pid
 from tests.os.survivors import (
     NOTHING_HELPS,
+    is_alive,
     new_marker,
     survivors,
     wait_until_alive,
@@ -350,12 +352,28 @@ async def test_what_a_killed_keeper_leaves_ends_without_the_watcher_too() -> Non
     assert survivors(marker) == {}
 
 
-async def test_a_command_that_stops_its_keeper_is_ended_all_the_same() -> None:
+async def test_the_tree_of_a_stopped_keeper_is_ended_all_the_same() -> None:
     marker = new_marker()
-    child = await shell(f"kill -STOP $PPID; {NOTHING_HELPS.format(m=marker)} sleep {marker}")
+    child = await shell(f"{NOTHING_HELPS.format(m=marker)} sleep {marker}")
     await wait_until_alive(marker, HIDDEN + 1)
+    os.kill(child._keeper, signal.SIGSTOP)
     await child.end_tree(0)
     await wait_until_gone(marker)
+
+
+async def test_a_command_that_stops_its_keeper_at_once_leaves_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    await run("exit 0")
+    watcher = watcher_pid()
+    monkeypatch.setattr(processes, "_START_LIMIT_S", 0.2)
+    marker = new_marker()
+    # Whether the keeper can still say that it started the command is a matter of chance.
+    with contextlib.suppress(TimeoutError):
+        async with await shell(f"kill -STOP $PPID; {NOTHING_HELPS.format(m=marker)} :"):
+            await wait_until_alive(marker, HIDDEN)
+    await wait_until_gone(marker)
+    assert watcher_pid() == watcher
 
 
 OWNER = """
@@ -404,7 +422,7 @@ async def test_however_the_owner_ends_nothing_survives_two_seconds(way: str) -> 
         assert owner.stdout.read() == b""
     await wait_until_gone(marker)
     with anyio.fail_after(2):
-        while psutil.pid_exists(keeper) or psutil.pid_exists(watcher):
+        while is_alive(keeper) or is_alive(watcher):
             await anyio.sleep(0.01)
 
 
