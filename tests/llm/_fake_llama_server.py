@@ -1,7 +1,8 @@
-"""A stand-in for ``llama-server``, run as a program; the file it is given as model says how it acts.
+"""A stand-in for ``llama-server``, run as a program.
 
-That file is JSON: ``{"log": PATH, "loading": N, "dies": CODE?, "text": ..., "pid_file": PATH}``. It
-appends a line to ``log`` at every start, and answers ``/health`` with 503 the first N times.
+The file it is given as model says how it acts: ``{"log": PATH, "loading": N?, "never": true?,
+"dies": CODE?}``. It appends a line to ``log`` at every start, and answers ``/health`` with 503 the
+first N times, or always.
 """
 
 import json
@@ -10,7 +11,7 @@ import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-arguments = dict(zip(sys.argv[1::1], sys.argv[2::1], strict=False))
+arguments = dict(zip(sys.argv[1:], sys.argv[2:], strict=False))
 plan = json.loads(Path(arguments["--model"]).read_text())
 with Path(plan["log"]).open("a") as log:
     log.write(
@@ -19,14 +20,13 @@ with Path(plan["log"]).open("a") as log:
 if "dies" in plan:
     print("cannot load: reasons", flush=True)
     sys.exit(plan["dies"])
-loading = plan.get("loading", 0)
+answers = iter(range(plan.get("loading", 0)))
 
 
 class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
-        global loading
-        loading -= 1
-        self._answer(503 if loading >= 0 or plan.get("never") else 200, "application/json", "{}")
+        loading = plan.get("never") or next(answers, None) is not None
+        self._answer(503 if loading else 200, "application/json", "{}")
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers["content-length"]))

@@ -12,6 +12,7 @@ import pytest
 
 from pi_rpc.llm._local_install import Installation
 from pi_rpc.llm.abort import AbortController
+from pi_rpc.llm.http import aclose_clients
 from pi_rpc.llm.local import LOCAL_MODEL, LocalModelError, LocalModelServer
 from pi_rpc.llm.messages import UserMessage, now_ms, text_of
 from pi_rpc.llm.provider import Context, StreamOptions
@@ -59,6 +60,7 @@ async def server(fake: Fake) -> AsyncIterator[LocalModelServer]:
         yield server
     finally:
         await server.aclose()
+        await aclose_clients()
 
 
 def _is_alive(pid: int) -> bool:
