@@ -8,7 +8,7 @@ of a later version. Results are for reading only; the stored bytes never change.
 import json
 import re
 from math import isfinite
-from typing import Any
+from typing import Any, TypeGuard
 
 __all__ = ["clean_json", "plain_object", "repaired_message"]
 
@@ -130,7 +130,7 @@ def _usage(usage: Any) -> dict[str, Any]:
     }
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: Any) -> TypeGuard[float]:
     if isinstance(value, float):
         return isfinite(value)
     return isinstance(value, int) and not isinstance(value, bool)
