@@ -1,7 +1,7 @@
 """Attachments: what an editor knows and sends along with a message.
 
-Owns their shapes, their checks and the text a model reads of them. Does not read files: a ``file``
-attachment is a pointer that the model follows with a tool."""
+Owns their shapes and their checks. What a model reads of them is made by the harness, from the same
+shapes."""
 
 from typing import Any, Literal, TypeAlias
 
@@ -20,14 +20,11 @@ __all__ = [
     "FileAttachment",
     "SelectionAttachment",
     "TextAttachment",
-    "attachments_text",
     "check_attachments",
 ]
 
 MAX_ATTACHMENT_BYTES = 256 * 1024
 """Most bytes that the texts of one message's attachments may have together, as UTF-8."""
-
-_SEVERITIES = {1: "error", 2: "warning", 3: "information", 4: "hint"}
 
 
 class FileAttachment(Wire, tag_field="type", tag="file", frozen=True, kw_only=True):
@@ -103,7 +100,7 @@ def check_attachments(attachments: list[Attachment]) -> None:
         if not isinstance(each, TextAttachment) and file_path(each.uri) is None:
             message = f"Expected a `file:` URI, got `{each.uri}` - at `$.attachments[{index}].uri`"
             raise ProtocolError("invalidParams", message)
-        size += len(_text_of(each).encode())
+        size += _size(each)
     if size > MAX_ATTACHMENT_BYTES:
         message = (
             f"Expected at most {MAX_ATTACHMENT_BYTES} bytes of text, got {size}"
@@ -112,45 +109,11 @@ def check_attachments(attachments: list[Attachment]) -> None:
         raise ProtocolError("invalidParams", message)
 
 
-def attachments_text(attachments: list[Attachment]) -> str:
-    """What the model reads of the attachments, to stand after the message's own text."""
-    return "\n".join(_text_of(each) for each in attachments)
-
-
-def _text_of(attachment: Attachment) -> str:
+def _size(attachment: Attachment) -> int:
     match attachment:
+        case SelectionAttachment(text=text) | TextAttachment(text=text):
+            return len(text.encode())
+        case DiagnosticsAttachment(diagnostics=diagnostics):
+            return sum(len(each.message.encode()) for each in diagnostics)
         case FileAttachment():
-            return f"<attached-file {_place(attachment.uri, attachment.range)}/>"
-        case SelectionAttachment():
-            place = _place(attachment.uri, attachment.range)
-            return f"<attached-selection {place}>\n{attachment.text}\n</attached-selection>"
-        case DiagnosticsAttachment():
-            lines = "\n".join(_diagnostic_line(each) for each in attachment.diagnostics)
-            place = _place(attachment.uri, UNSET)
-            return f"<attached-diagnostics {place}>\n{lines}\n</attached-diagnostics>"
-        case TextAttachment():
-            name = f' name="{_quoted(attachment.name)}"' if attachment.name else ""
-            return f"<attached-text{name}>\n{attachment.text}\n</attached-text>"
-
-
-def _place(uri: str, range_: Range | UnsetType) -> str:
-    path = f'path="{_quoted(file_path(uri) or uri)}"'
-    if range_ is UNSET:
-        return path
-    # People and the read tool count lines from one; an end at column 0 does not touch its line.
-    first, last = range_.start.line + 1, range_.end.line + 1
-    if range_.end.character == 0 and last > first:
-        last -= 1
-    return f'{path} lines="{first}-{last}"'
-
-
-def _quoted(text: str) -> str:
-    return text.replace("&", "&amp;").replace('"', "&quot;").replace("\n", " ")
-
-
-def _diagnostic_line(diagnostic: EditorDiagnostic) -> str:
-    start = diagnostic.range.start
-    severity = _SEVERITIES[diagnostic.severity] if diagnostic.severity else "problem"
-    origin = " ".join(str(part) for part in (diagnostic.source, diagnostic.code) if part)
-    place = f"{start.line + 1}:{start.character + 1}"
-    return f"{place} {severity}: {diagnostic.message}" + (f" [{origin}]" if origin else "")
+            return 0

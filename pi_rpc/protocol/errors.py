@@ -71,7 +71,9 @@ ERRORS: dict[str, ErrorKind] = {
         "Too many requests of this connection are in flight.",
         {"retryAfterMs": "How long to wait before trying again, in milliseconds."},
     ),
-    "unsupported": ErrorKind(1302, "The client or this build lacks a capability it takes."),
+    "unsupported": ErrorKind(
+        1302, "This daemon, or the client, lacks what it takes; the message says what."
+    ),
     "storage": ErrorKind(
         1303, "The session file could not be written (full, read-only); nothing is half done."
     ),

@@ -162,7 +162,7 @@ _ROWS: tuple[Method, ...] = (
         " takes effect with the next turn.",
         params=r.SessionConfigureParams,
         result=SessionState,
-        errors=(*_SESSION, *_CHOICE),
+        errors=(*_SESSION, *_CHOICE, "unsupported"),
         order="session",
     ),
     Method(
