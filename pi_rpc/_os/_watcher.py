@@ -167,12 +167,16 @@ class _Keeper:
         """Read the request and fork the command; False when the daemon has gone meanwhile."""
         fds: list[int] = []
         data = b""
-        while len(data) < 4 or len(data) < 4 + int.from_bytes(data[:4], "big"):
+        size = 4
+        while len(data) < size:
             more = _receive(self._control, 1 << 16, fds)
             if not more:
                 return False
             data += more
-        argv, cwd, env, numbers = marshal.loads(data[4:])  # noqa: S302 - from our own daemon
+            if len(data) >= 4:
+                size = 4 + int.from_bytes(data[:4], "big")
+        self._grace = data[size:]  # the end may be asked for before we have started
+        argv, cwd, env, numbers = marshal.loads(data[4:size])  # noqa: S302 - from our own daemon
         self._mark = env.get(_trees.MARK.encode(), b"")
         reader, writer = os.pipe()
         keeper = os.getpid()
