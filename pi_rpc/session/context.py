@@ -86,37 +86,46 @@ def build_context(branch: Sequence[StoredEntry]) -> SessionContext:
     The newest compaction stands for everything before what it keeps; the newest edit of a message
     counts; system messages stay out.
     """
-    model: tuple[str, str] | None = None
-    thinking_level = "off"
-    active_tools: list[str] | None = None
-    for stored in branch:
-        if not _may_set(stored):
-            continue
-        match stored.entry:
-            case ModelChangeEntry(provider=provider, model_id=model_id):
-                model = (provider, model_id)
-            case MessageEntry(message=AssistantMessage(provider=provider, model=name)):
-                # Old files have replies that do not say whose they are.
-                model = (provider, name) if provider and name else model
-            case ThinkingLevelChangeEntry(thinking_level=level):
-                thinking_level = level
-            case ActiveToolsChangeEntry(active_tool_names=names):
-                active_tools = list(names)
     messages: list[AgentMessage] = []
     entry_ids: list[str] = []
     for stored, message in _visible(branch):
         messages.append(message)
         entry_ids.append(stored.id)
-    return SessionContext(messages, entry_ids, model, thinking_level, active_tools)
-
-
-def _may_set(stored: StoredEntry) -> bool:
-    """Spares decoding what cannot matter."""
-    return stored.role == "assistant" or stored.type in (
-        "model_change",
-        "thinking_level_change",
-        "active_tools_change",
+    return SessionContext(
+        messages, entry_ids, _model(branch), _thinking_level(branch), _active_tools(branch)
     )
+
+
+def _model(branch: Sequence[StoredEntry]) -> tuple[str, str] | None:
+    for stored in reversed(branch):
+        # Looked at first, because decoding every message would cost much and tell nothing.
+        if stored.role != "assistant" and stored.type != "model_change":
+            continue
+        match stored.entry:
+            case ModelChangeEntry(provider=provider, model_id=model_id):
+                return provider, model_id
+            case MessageEntry(message=AssistantMessage(provider=provider, model=name)):
+                if provider and name:  # old files have replies that do not say whose they are
+                    return provider, name
+    return None
+
+
+def _thinking_level(branch: Sequence[StoredEntry]) -> str:
+    for stored in reversed(branch):
+        if stored.type == "thinking_level_change":
+            entry = stored.entry
+            if isinstance(entry, ThinkingLevelChangeEntry):
+                return entry.thinking_level
+    return "off"
+
+
+def _active_tools(branch: Sequence[StoredEntry]) -> list[str] | None:
+    for stored in reversed(branch):
+        if stored.type == "active_tools_change":
+            entry = stored.entry
+            if isinstance(entry, ActiveToolsChangeEntry):
+                return list(entry.active_tool_names)
+    return None
 
 
 def _visible(branch: Sequence[StoredEntry]) -> list[tuple[StoredEntry, AgentMessage]]:

@@ -9,10 +9,12 @@ is compared with what is known of it.
 """
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
 import anyio
+import anyio.lowlevel
 from msgspec import UNSET
 
 from pi_rpc._os.locks import FileLock
@@ -53,13 +55,11 @@ _Result = TypeVar("_Result")
 class JsonlSession:
     """A session in a ``.jsonl`` file. Made by ``create`` and ``open``. See ``SessionStorage``."""
 
-    def __init__(
-        self, path: Path, header: SessionHeader, tree: EntryTree, *, file: SessionFile | None = None
-    ) -> None:
+    def __init__(self, path: Path, header: SessionHeader, tree: EntryTree) -> None:
         self._path = path
         self._header = header
         self._tree = tree
-        self._file = file
+        self._file: SessionFile | None = None
         self._lock: FileLock | None = None
         self._read_only_because: str | None = None
         self._skipped = 0
@@ -110,9 +110,10 @@ class JsonlSession:
         ``SessionNotFoundError``, ``SessionCorruptError``, ``SessionLockedError`` (never with
         ``read_only``) and ``SessionStorageError``.
         """
-        lock = None if read_only else await _on_disk(lock_session, path)
+        lock = None if read_only else await _on_disk(_lock_existing, path)
         try:
-            file, header, tree, skipped = await _load(path, EntryReader(roles), read_only=read_only)
+            loaded = await _load(path, EntryReader(roles), read_only=read_only)
+            header = loaded.header
             if header is None:
                 header = SessionHeader(
                     version=SESSION_VERSION,
@@ -120,16 +121,27 @@ class JsonlSession:
                     timestamp=iso_now(),
                     cwd=_text(Path.cwd() if cwd is None else cwd),
                 )
-                if not read_only:
-                    await _on_disk(file.append, encode_header(header) + b"\n")
-            session = cls(path, header, tree, file=file)
+            session = cls(path, header, loaded.tree)
+            await session._take(loaded, header)
             session._lock, lock = lock, None
-            session._skipped = skipped
             session._check_version()
             return session
         finally:
             if lock is not None:
                 lock.release()
+
+    async def _take(self, loaded: "_Loaded", header: SessionHeader) -> None:
+        """Go on with what was read; an empty file is given ``header`` if it may be written."""
+        if loaded.header is None and not loaded.read_only:
+            try:
+                await _on_disk(loaded.file.append, encode_header(header) + b"\n")
+            except BaseException:
+                loaded.file.close()
+                raise
+        if self._file is not None:
+            self._file.close()
+        self._header = header
+        self._file, self._tree, self._skipped = loaded.file, loaded.tree, loaded.skipped
 
     def _check_version(self) -> None:
         version = self._header.version
@@ -294,18 +306,9 @@ class JsonlSession:
         return change
 
     async def _read_anew(self) -> None:
-        read_only = self._lock is None
-        file, header, tree, skipped = await _load(
-            self._path, self._tree.reader, read_only=read_only
-        )
-        tree.reserve_from(self._tree)
-        if self._file is not None:
-            self._file.close()
-        self._file, self._tree, self._skipped = file, tree, skipped
-        if header is not None:
-            self._header = header
-        elif not read_only:
-            await _on_disk(file.append, encode_header(self._header) + b"\n")
+        loaded = await _load(self._path, self._tree.reader, read_only=self._lock is None)
+        loaded.tree.reserve_from(self._tree)
+        await self._take(loaded, self._header if loaded.header is None else loaded.header)
         self._check_version()
 
     async def aclose(self) -> None:
@@ -339,11 +342,26 @@ async def _on_disk(call: Callable[..., _Result], *args: object) -> _Result:
     raise _SlowDiskError(f"the disk did not answer within {_DISK_DEADLINE_S:.0f} seconds")
 
 
-_Loaded = tuple[SessionFile, SessionHeader | None, EntryTree, int]
+def _lock_existing(path: Path) -> FileLock:
+    # Looked at first, because the lock would make the folder.
+    if not path.exists():
+        raise SessionNotFoundError(f"there is no session file {path}")
+    return lock_session(path)
+
+
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    """A file that was read to its end; the header is None when it is empty."""
+
+    file: SessionFile
+    read_only: bool
+    header: SessionHeader | None
+    tree: EntryTree
+    skipped: int
 
 
 async def _load(path: Path, reader: EntryReader, *, read_only: bool) -> _Loaded:
-    """Read a file from its start; the header is None when the file is empty."""
+    """Read a file from its start."""
     try:
         file = await _on_disk(lambda: SessionFile.open(path, read_only=read_only))
     except SessionStorageError as error:
@@ -360,7 +378,7 @@ async def _load(path: Path, reader: EntryReader, *, read_only: bool) -> _Loaded:
     except BaseException:
         file.close()
         raise
-    return file, loader.header, tree, loader.skipped
+    return _Loaded(file, read_only, loader.header, tree, loader.skipped)
 
 
 def _as_lines(entries: Iterable[StoredEntry]) -> bytes:

@@ -7,6 +7,8 @@ from pathlib import Path
 import anyio
 import pytest
 
+from pi_rpc.agent.messages import BashExecutionMessage
+from pi_rpc.llm.messages import SystemMessage
 from pi_rpc.session import (
     EntryNotFoundError,
     JsonlSession,
@@ -17,7 +19,7 @@ from pi_rpc.session import (
     SessionStorageError,
     _file,
 )
-from pi_rpc.session.entries import BranchSummaryEntry, MessageEntry
+from pi_rpc.session.entries import BranchSummaryEntry, CustomMessageEntry, MessageEntry
 from tests.session.builders import (
     FIXTURE,
     assistant,
@@ -79,6 +81,23 @@ async def test_the_first_message_writes_the_header_and_what_had_waited(tmp_path:
     assert first.parent_id == model.id
     assert session.path.stat().st_mode & 0o077 == 0
     await session.sync()
+    await session.aclose()
+
+
+@pytest.mark.parametrize("kind", ["bash", "custom"])
+async def test_a_message_of_any_kind_makes_the_file(tmp_path: Path, kind: str) -> None:
+    session = await JsonlSession.create(tmp_path, "/w")
+    await session.append(message_entry(session, SystemMessage(content="s", timestamp=1)))
+    assert not session.path.exists()
+    if kind == "bash":
+        bash = BashExecutionMessage(
+            command="ls", output="", cancelled=False, truncated=False, timestamp=1
+        )
+        await session.append(message_entry(session, bash))
+    else:
+        note = CustomMessageEntry(**place(session), custom_type="n", content="", display=True)
+        await session.append(note)
+    assert len(session.path.read_bytes().splitlines()) == 3
     await session.aclose()
 
 
@@ -356,8 +375,10 @@ async def test_a_file_of_version_2_keeps_its_ids(tmp_path: Path) -> None:
 
 
 async def test_a_missing_file_is_not_found(tmp_path: Path) -> None:
-    with pytest.raises(SessionNotFoundError):
-        await JsonlSession.open(tmp_path / "none.jsonl")
+    for path in (tmp_path / "none.jsonl", tmp_path / "folder" / "none.jsonl"):
+        for read_only in (False, True):
+            with pytest.raises(SessionNotFoundError):
+                await JsonlSession.open(path, read_only=read_only)
     assert os.listdir(tmp_path) == []
 
 
