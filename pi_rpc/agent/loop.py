@@ -155,12 +155,15 @@ class AgentEventStream:
         self._batches = batches
         self._unread: list[LoopEvent] = []
         self._messages: list[AgentMessage] | None = None
+        self._closed = False
 
     async def next_batch(self) -> Sequence[LoopEvent] | None:
         """The next events, at least one; None after the end."""
         if self._unread:
             batch, self._unread = self._unread[::-1], []
             return batch
+        if self._closed:
+            return None
         batch = await anext(self._batches, [])
         if batch and isinstance(batch[-1], AgentEnd):
             self._messages = batch[-1].messages
@@ -189,6 +192,7 @@ class AgentEventStream:
 
     async def aclose(self) -> None:
         """Leave the run: stop its tools, close its connection."""
+        self._closed = True
         await self._batches.aclose()
 
     async def __aenter__(self) -> "AgentEventStream":
