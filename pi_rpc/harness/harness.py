@@ -85,6 +85,7 @@ class AgentHarness:
         self._pressure = pressure
         self._listeners: list[Listener] = []
         self._run: Run | None = None
+        self._stopped = False
         self._recorder = Recorder(session, self.queue, self.totals, self._notify)
         self._loop = LoopSetup(configuration, self.queue, stream_fn, tool_context)
         for stored in session.entries():
@@ -188,7 +189,8 @@ class AgentHarness:
             self._run.abort()
 
     def stop(self) -> None:
-        """Tell the run that goes on to end; returns at once."""
+        """Tell the run that goes on to end, and every later one as it starts; returns at once."""
+        self._stopped = True
         if self._run is not None:
             self._run.abort()
 
@@ -250,6 +252,8 @@ class AgentHarness:
         run = Run()
         self._run = run
         self.phase = "turn"
+        if self._stopped:
+            run.abort()
         self._task_group.start_soon(self._execute, run, prompt)
         return run
 

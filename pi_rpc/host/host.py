@@ -83,6 +83,7 @@ class Host:
         self._task_group = task_group
         self._sessions: dict[str, HostedSession] = {}
         self._opening = anyio.Lock()
+        self._stopped = False
         self._summaries: SummaryCache = {}
         self._on_open: list[Callable[[HostedSession], None]] = []
 
@@ -169,8 +170,9 @@ class Host:
         await hosted.harness.aclose()
         self._sessions.pop(session_id, None)
 
-    def abort_all(self) -> None:
-        """Tell every run to stop; returns at once."""
+    def stop_all(self) -> None:
+        """Tell every run to stop, and every later one as it starts; returns at once."""
+        self._stopped = True
         for hosted in self._sessions.values():
             hosted.harness.stop()
 
@@ -225,6 +227,8 @@ class Host:
         )
         harness.queue.modes["steer"] = self.services.settings.steering_mode
         harness.queue.modes["followUp"] = self.services.settings.follow_up_mode
+        if self._stopped:
+            harness.stop()
         hosted = HostedSession(harness)
         self._sessions[session.session_id] = hosted
         for listener in self._on_open:

@@ -132,7 +132,7 @@ class Connection:
 
     async def _shutdown(self) -> None:
         self._shut_down = True
-        self.host.abort_all()
+        self.host.stop_all()
 
     # --- the peer's handler ----------------------------------------------------------------------
 
@@ -172,7 +172,7 @@ class Connection:
             assert self.peer is not None
             self.exit_code = 0 if self._shut_down else 1
             if self._host is not None:
-                self._host.abort_all()
+                self._host.stop_all()
             self.peer.close()
 
     def error(self, exc: BaseException) -> RpcError:
@@ -190,7 +190,7 @@ class Connection:
         if self._host is None:
             return
         if not self._drain:
-            self._host.abort_all()
+            self._host.stop_all()
 
     async def aclose(self) -> None:
         """End every session and every child."""

@@ -46,7 +46,7 @@ async def serve(
         connection = Connection(
             FEATURES, Services(), options.defaults, task_group, drain=options.drain
         )
-        peer = Peer(transport, connection, answers_cancel=lambda method: method not in _OWN_END)
+        peer = Peer(transport, connection, answers_cancel=lambda method: method in _OWN_END)
         connection.peer = peer
         if greeted is not None:
             connection.begin(greeted)
@@ -73,7 +73,7 @@ async def _end_on_signal(connection: Connection) -> None:
             if connection.exit_code is not None:
                 os._exit(_SIGNAL_BASE + number)
             connection.exit_code = _SIGNAL_BASE + number
-            connection.host.abort_all()
+            connection.host.stop_all()
             connection.peer.close()
 
 
@@ -87,7 +87,7 @@ async def _end_with_client(connection: Connection) -> None:
         _log.info("the client's processId %d does not exist here", connection.process_id)
         return
     assert connection.peer is not None
-    connection.host.abort_all()
+    connection.host.stop_all()
     connection.peer.close()
 
 

@@ -1,0 +1,227 @@
+"""How the daemon begins and ends, over the real process."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import anyio
+import psutil
+import pytest
+
+from tests.e2e.editor import (
+    DAEMON,
+    DEADLINE_S,
+    Refused,
+    call,
+    editor,
+    hold,
+    say,
+    session_files,
+    stored_messages,
+)
+
+pytestmark = pytest.mark.anyio
+
+RUN = {"jsonrpc": "2.0", "id": 1, "method": "prompt", "params": {"message": "go"}}
+INITIALIZE = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {}}
+
+
+def text_arrived(event: dict) -> bool:
+    return (event.get("assistantMessageEvent") or {}).get("type") == "text_delta"
+
+
+def pipe(home: Path, frames: list[dict], *arguments: str, script: list | None = None) -> tuple:
+    """Frames in, the input closed, and what came out: answers by id, events, the exit code."""
+    variables = {**os.environ, "PI_CODING_AGENT_DIR": str(home)}
+    if script is not None:
+        path = home / "script.json"
+        path.write_text(json.dumps({"replies": [{"steps": steps} for steps in script]}))
+        variables["PI_RPC_SCRIPT"] = str(path)
+    done = subprocess.run(
+        [*DAEMON, *arguments],
+        input="".join(json.dumps(frame) + "\n" for frame in frames).encode(),
+        env=variables,
+        cwd=home,
+        capture_output=True,
+        timeout=DEADLINE_S,
+    )
+    sent = [json.loads(line) for line in done.stdout.splitlines()]
+    answers = {frame["id"]: frame for frame in sent if "id" in frame}
+    events = [frame["params"]["event"] for frame in sent if "method" in frame]
+    assert len(answers) == sum("id" in frame for frame in sent)
+    assert done.stderr == b""
+    return answers, events, done.returncode
+
+
+def test_with_drain_the_end_of_input_waits_for_what_was_accepted(tmp_path: Path) -> None:
+    answers, events, code = pipe(
+        tmp_path, [INITIALIZE, RUN], "--drain", script=[[{"delayMs": 300}, say("done")]]
+    )
+    assert answers[1]["result"]["text"] == "done"
+    assert events[-1]["type"] == "agent_settled"
+    assert code == 0
+
+
+def test_without_drain_the_end_of_input_answers_a_running_prompt_as_aborted(
+    tmp_path: Path,
+) -> None:
+    answers, events, code = pipe(tmp_path, [INITIALIZE, RUN], script=[[say("half"), hold()]])
+    assert answers[1]["result"]["stopReason"] == "aborted"
+    assert [each["type"] for each in events].count("agent_settled") == 1
+    assert code == 0
+
+
+def test_input_that_ends_before_anything_was_said_is_an_orderly_end(tmp_path: Path) -> None:
+    assert pipe(tmp_path, []) == ({}, [], 0)
+
+
+def test_requests_before_initialize_are_refused_and_it_still_works_afterwards(
+    tmp_path: Path,
+) -> None:
+    ping = {"jsonrpc": "2.0", "id": 7, "method": "ping"}
+    again = {**INITIALIZE, "id": 8}
+    answers, _, _ = pipe(tmp_path, [ping, INITIALIZE, {**ping, "id": 9}, again])
+    assert answers[7]["error"]["code"] == -32002
+    assert answers[0]["result"]["protocolVersion"] == 1
+    assert answers[9]["result"] == {}
+    assert answers[8]["error"]["code"] == -32600
+
+
+def test_a_higher_protocol_version_is_answered_with_ours(tmp_path: Path) -> None:
+    newer = {**INITIALIZE, "params": {"protocolVersion": 99}}
+    answers, _, _ = pipe(tmp_path, [newer])
+    assert answers[0]["result"]["protocolVersion"] == 1
+
+
+async def test_after_shutdown_only_exit_is_taken_and_the_exit_code_is_zero(
+    tmp_path: Path,
+) -> None:
+    async with editor(tmp_path, [[say("half"), hold()]]) as client:
+        run = client.begin("prompt", {"message": "go"})
+        await client.until(text_arrived)
+        assert await client.request("shutdown") is None
+        with pytest.raises(Refused) as refused:
+            await client.request("ping")
+        assert refused.value.code == -32600
+        assert (await client.answer(run))["stopReason"] == "aborted"
+        client.notify("exit")
+        assert await client.ended() == 0
+
+
+async def test_exit_without_shutdown_is_exit_code_one(tmp_path: Path) -> None:
+    async with editor(tmp_path) as client:
+        client.notify("exit")
+        assert await client.ended() == 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+async def test_a_signal_ends_the_run_the_children_and_the_daemon(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    marker = f"{600 + number}.{os.getpid()}"
+    replies = [[call("bash", command=f"setsid sleep {marker} & sleep {marker}")]]
+    start = {"capabilities": {}, "initializationOptions": {"session": {"permissionMode": "full"}}}
+    async with editor(tmp_path, replies, initialize=start) as client:
+        await client.request("prompt", {"message": "go", "wait": "accepted"})
+        await survivors(marker, at_least=2)
+        client.process.send_signal(number)
+        assert await client.ended() == 128 + number
+    await survivors(marker, at_most=0)
+    (path,) = session_files(tmp_path)
+    assert [each["role"] for each in stored_messages(path)] == ["user", "assistant", "toolResult"]
+
+
+async def test_kill_9_leaves_no_child_behind(tmp_path: Path) -> None:
+    marker = f"700.{os.getpid()}"
+    replies = [[call("bash", command=f"(setsid sleep {marker} &) ; sleep {marker}")]]
+    start = {"capabilities": {}, "initializationOptions": {"session": {"permissionMode": "full"}}}
+    async with editor(tmp_path, replies, initialize=start) as client:
+        await client.request("prompt", {"message": "go", "wait": "accepted"})
+        await survivors(marker, at_least=2)
+        client.process.kill()
+        await client.ended()
+        await survivors(marker, at_most=0)
+
+
+async def test_the_daemon_ends_with_the_process_that_the_client_named(tmp_path: Path) -> None:
+    parent = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    start = {"processId": parent.pid, "capabilities": {}}
+    async with editor(tmp_path, [[say("half"), hold()]], initialize=start) as client:
+        await client.request("prompt", {"message": "go", "wait": "accepted"})
+        await client.until(text_arrived)
+        parent.kill()
+        parent.wait()
+        await client.ended()
+    assert parent.stdin is not None
+    parent.stdin.close()
+    (path,) = session_files(tmp_path)
+    assert stored_messages(path)[-1]["stopReason"] == "aborted"
+
+
+async def test_a_process_id_that_does_not_exist_here_is_ignored(tmp_path: Path) -> None:
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    start = {"processId": gone.pid, "capabilities": {}}
+    async with editor(tmp_path, [[say("hello")]], initialize=start) as client:
+        assert (await client.request("prompt", {"message": "hi"}))["text"] == "hello"
+
+
+async def test_initialize_takes_what_a_language_client_sends(tmp_path: Path) -> None:
+    project = tmp_path / "project with space"
+    project.mkdir()
+    start = {
+        "processId": None,
+        "rootUri": None,
+        "rootPath": None,
+        "workspaceFolders": [{"uri": project.as_uri(), "name": "project"}],
+        "capabilities": {
+            "general": {"positionEncodings": ["utf-32", "utf-8"]},
+            "textDocument": {"synchronization": {"dynamicRegistration": True}},
+        },
+        "trace": "off",
+    }
+    async with editor(tmp_path, initialize=start) as client:
+        state = await client.request("session/state")
+        assert state["cwd"] == str(project)
+
+
+async def test_nothing_heavy_is_imported_before_initialize_is_answered(tmp_path: Path) -> None:
+    probe = (
+        "import sys, atexit\n"
+        "from pi_rpc.server import stdio, greeting\n"
+        "answer = greeting.answer_first_frame\n"
+        "def watched(transport):\n"
+        "    params = answer(transport)\n"
+        "    heavy = {'anyio', 'asyncio', 'httpx', 'pydantic', 'jsonschema', 'ssl', 'pygls'}\n"
+        "    print(sorted(heavy & set(sys.modules)), file=sys.stderr)\n"
+        "    sys.exit(0)\n"
+        "stdio.answer_first_frame = watched\n"
+        "from pi_rpc.cli import main\n"
+        "main(['--stdio'])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", probe],
+        input=json.dumps(INITIALIZE).encode() + b"\n",
+        env={**os.environ, "PI_CODING_AGENT_DIR": str(tmp_path)},
+        capture_output=True,
+        timeout=DEADLINE_S,
+    )
+    assert json.loads(done.stdout)["result"]["serverInfo"]["name"] == "pi-rpc"
+    assert done.stderr.decode().strip() == "[]"
+
+
+async def survivors(marker: str, *, at_least: int = 0, at_most: int | None = None) -> None:
+    """Wait until as many ``sleep`` processes with ``marker`` run as are wanted."""
+    with anyio.fail_after(DEADLINE_S):
+        while True:
+            running = [
+                each
+                for each in psutil.process_iter(["cmdline"])
+                if each.info["cmdline"] == ["sleep", marker]
+            ]
+            if len(running) >= at_least and (at_most is None or len(running) <= at_most):
+                return
+            await anyio.sleep(0.02)
