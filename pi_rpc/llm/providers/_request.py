@@ -24,7 +24,6 @@ __all__ = ["estimated_tokens", "event_request", "output_limit", "thinking_word"]
 
 _DEFAULT_OUTPUT = 32_000
 _IMAGE_CHARS = 4800
-_SMALL_WINDOW = 32_768
 _MARGIN = 4096
 
 
@@ -53,14 +52,12 @@ def estimated_tokens(context: Context) -> int:
 def output_limit(model: Model, context: Context, options: StreamOptions) -> int:
     """Most output tokens to ask for: what was wanted, within what the window leaves.
 
-    Without a wish it is the model's own limit, at most 32,000. A margin of 15 % of the estimate (at
-    least 4096 tokens where the window is not small) is kept because the estimate is rough.
+    Without a wish it is the model's own limit, at most 32,000. A margin of 15 % of the estimate, at
+    least 4096 tokens or an eighth of a small window, is kept because the estimate is rough.
     """
     wanted = options.max_tokens or min(model.max_tokens, _DEFAULT_OUTPUT)
     estimate = estimated_tokens(context)
-    margin = estimate * 15 // 100
-    if model.context_window > _SMALL_WINDOW:
-        margin = max(margin, _MARGIN)
+    margin = max(estimate * 15 // 100, min(_MARGIN, model.context_window // 8))
     room = model.context_window - estimate - margin
     return max(1, min(wanted, max(room, min(wanted, 1024))))
 

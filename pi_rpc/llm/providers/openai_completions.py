@@ -350,7 +350,7 @@ class _Reader:
             self._builder.usage = _usage_of(chunk.usage)
 
     def _note_names(self, chunk: _Chunk) -> None:
-        self._named = True
+        self._named = bool(chunk.id or chunk.model)
         if chunk.id:
             self._builder.response_id = chunk.id
         if chunk.model and chunk.model != self._model.id:
