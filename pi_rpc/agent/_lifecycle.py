@@ -121,7 +121,7 @@ class Lifecycle:
     async def _fail(self, run: Run, error: Exception) -> None:
         """End a run that broke. Listeners that raise again do not keep others from hearing it."""
         if run.ended:
-            run.error = error
+            run.error = run.error or error
             return
         _log.error("a run failed: %s", error, exc_info=error)
         batches = closing_batches(
@@ -137,27 +137,34 @@ class Lifecycle:
                 run.error = run.error or another
 
     async def _announce(self, run: Run, events: Sequence[LoopEvent]) -> None:
-        """State first, then whoever stores, then everybody."""
-        conversation, signal = self._conversation, run.controller.signal
-        known = len(conversation.messages)
-        for event in events:
-            conversation.follow(event)
-            if isinstance(event, AgentEnd):
-                run.ended = True
-                self._put_back()
+        """First whoever stores, then the state and everybody, event by event."""
+        signal = run.controller.signal
+        if isinstance(events[-1], AgentEnd):
+            run.ended = True
+            self._put_back()
         try:
-            await self.batch_listeners.tell(events, signal)
-        except BaseException:
-            del conversation.messages[known:]
-            raise
-        for event in events:
-            if isinstance(event, MessageEnd):
-                run.new_messages.append(event.message)
-                if not self._steering.delivered(event.message):
-                    self._follow_up.delivered(event.message)
-        if self.listeners:
-            for event in events:
-                await self.listeners.tell(event, signal)
+            await self.batch_listeners.tell_until_one_raises(events, signal)
+        except Exception as error:
+            if not run.ended:
+                raise
+            run.error = run.error or error  # nothing follows that could tell it
+        rest = iter(events)
+        try:
+            for event in rest:
+                self._follow(run, event)
+                if self.listeners:
+                    await self.listeners.tell(event, signal)
+        finally:
+            # What is stored is part of the conversation, also when a listener could not bear it.
+            for event in rest:
+                self._follow(run, event)
+
+    def _follow(self, run: Run, event: LoopEvent) -> None:
+        self._conversation.follow(event)
+        if isinstance(event, MessageEnd):
+            run.new_messages.append(event.message)
+            if not self._steering.delivered(event.message):
+                self._follow_up.delivered(event.message)
 
     def _put_back(self) -> None:
         self._steering.restore()

@@ -32,12 +32,32 @@ class Listeners:
         self._listeners[key] = (listener, _wants_signal(listener))
         return lambda: (self._listeners.pop(key, None), None)[1]
 
+    async def tell_until_one_raises(self, news: object, signal: AbortSignal) -> None:
+        """Call each in turn and wait for it; after one that raises nobody hears of it."""
+        for listener in list(self._listeners.values()):
+            await _call(*listener, news, signal)
+
     async def tell(self, news: object, signal: AbortSignal) -> None:
-        """Call each in turn and wait for it. What one raises goes on, and ends the round."""
-        for listener, wants_signal in list(self._listeners.values()):
-            answer = listener(news, signal) if wants_signal else listener(news)
-            if inspect.isawaitable(answer):
-                await answer
+        """Call each in turn and wait for it; what the first one raised is raised at the end."""
+        problem: Exception | None = None
+        for listener in list(self._listeners.values()):
+            try:
+                await _call(*listener, news, signal)
+            except Exception as error:  # noqa: BLE001 - raised below, when everybody has heard
+                problem = problem or error
+        if problem is not None:
+            raise problem
+
+
+async def _call(
+    listener: Callable[..., Awaitable[None] | None],
+    wants_signal: bool,
+    news: object,
+    signal: AbortSignal,
+) -> None:
+    answer = listener(news, signal) if wants_signal else listener(news)
+    if inspect.isawaitable(answer):
+        await answer
 
 
 def _wants_signal(listener: Callable[..., object]) -> bool:

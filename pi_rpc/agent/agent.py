@@ -246,10 +246,10 @@ class Agent:
         return self._life.listeners.add(listener)
 
     def subscribe_batch(self, listener: BatchListener) -> Callable[[], None]:
-        """As ``subscribe``, for whole batches of events, before anybody hears of single ones.
+        """As ``subscribe``, for whole batches of events, before they become state.
 
-        When it raises on a finished message, the message does not enter the transcript: so a
-        listener that stores messages can refuse them."""
+        When it raises on a finished message, the message does not enter the transcript and nobody
+        else hears of it: so a listener that stores messages can refuse them."""
         return self._life.batch_listeners.add(listener)
 
     def _require_idle(self, what: str) -> None:
