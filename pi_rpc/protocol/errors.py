@@ -30,7 +30,9 @@ ERRORS: dict[str, ErrorKind] = {
     ),
     "methodNotFound": ErrorKind(-32601, "This daemon does not have the method."),
     "invalidParams": ErrorKind(
-        -32602, "The params do not fit; the message names the path and what was expected."
+        -32602,
+        "The params do not fit; the message names the path and what was expected.",
+        {"path": "Where in the params, for instance `limits.turns`; absent for all of them."},
     ),
     "internalError": ErrorKind(-32603, "A fault of the daemon; the log says more."),
     "serverNotInitialized": ErrorKind(-32002, "A request came before `initialize`."),
