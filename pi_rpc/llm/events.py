@@ -6,7 +6,7 @@ message itself is not in the events: it is ``AssistantMessageStream.partial``.
 
 A well-formed stream is: at most one ``start``; then blocks, each opened, filled and closed in turn
 or interleaved by ``content_index``; then exactly one ``done`` or ``error``, after which nothing
-follows."""
+follows. Before an ``error`` blocks may be left open: they stay as far as they came."""
 
 from typing import Literal, TypeAlias
 

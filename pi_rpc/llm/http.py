@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 import anyio
 from anyio.lowlevel import RunVar
 
+from pi_rpc import __version__
 from pi_rpc._os.threads import run_blocking
 from pi_rpc.llm.errors import (
     AuthError,
@@ -33,7 +34,7 @@ from pi_rpc.llm.sse import SseDecoder, SseEvent
 if TYPE_CHECKING:
     import httpx
 
-__all__ = ["EventRequest", "EventResponse", "aclose_clients", "host_of", "open_events"]
+__all__ = ["EventRequest", "EventResponse", "aclose_clients", "host_of", "open_events", "preload"]
 
 _log = logging.getLogger(__name__)
 
@@ -77,6 +78,13 @@ class _Clients:
 _clients: RunVar[_Clients] = RunVar("pi_rpc_http_clients")
 
 
+def preload() -> None:
+    """Import what a request needs, ahead of the first one. Blocks: call it in a thread."""
+    import httpx
+
+    _log.debug("httpx %s is loaded", httpx.__version__)
+
+
 async def aclose_clients() -> None:
     """Close this event loop's clients and their idle connections; later requests make new ones."""
     clients = _clients.get(None)
@@ -97,6 +105,7 @@ class EventResponse:
         self._chunks = chunks
         self._decoder = SseDecoder()
         self._ended = False
+        self._give_up_at: float | None = None
         self.complete = False
         """Set by the reader once the reply itself is whole. What still comes is then waited for
         only briefly, and losing the connection is no failure any more."""
@@ -107,8 +116,10 @@ class EventResponse:
             return None
         if not self.complete:
             return self._decode(await self._next_chunk())
+        if self._give_up_at is None:
+            self._give_up_at = anyio.current_time() + _LAST_READS_S
         try:
-            with anyio.move_on_after(_LAST_READS_S):
+            with anyio.CancelScope(deadline=self._give_up_at):
                 return self._decode(await self._next_chunk())
         except ProviderError as error:
             _log.debug("after the reply was complete: %s", error.message)
@@ -172,6 +183,7 @@ async def _send(request: EventRequest) -> "httpx.Response":
         "accept": "text/event-stream",
         # A compressor on the way would hold deltas back to fill its window.
         "accept-encoding": "identity",
+        "user-agent": f"pi-rpc/{__version__}",
         **{name.lower(): value for name, value in request.headers.items()},
     }
     for name, value in headers.items():

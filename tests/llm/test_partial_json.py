@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pi_rpc.llm.partial_json import (
@@ -42,6 +42,7 @@ def is_grown_from(early: Any, late: Any) -> bool:
     return bool(early == late)
 
 
+@settings(deadline=None, max_examples=60)
 @given(objects, st.booleans(), st.sampled_from([None, 2]))
 def test_every_prefix_is_an_object_that_the_whole_one_grew_from(
     value: dict[str, Any], ascii_only: bool, indent: int | None
@@ -55,6 +56,7 @@ def test_every_prefix_is_an_object_that_the_whole_one_grew_from(
     assert parse_arguments(text) == (json.loads(text), None)
 
 
+@settings(deadline=None)
 @given(st.text(max_size=60))
 def test_no_text_whatever_raises_and_the_outcome_can_be_encoded(text: str) -> None:
     msgspec.json.encode(parse_partial(text))

@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pi_rpc.llm.errors import MalformedStreamError
@@ -44,6 +44,7 @@ def test_every_line_ending_and_every_cut_gives_the_same_events(ending: str, size
     assert decode(*reads) == EXPECTED
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 400), max_size=12), st.sampled_from(["\n", "\r\n", "\r"]))
 def test_arbitrary_cuts_give_the_same_events(cuts: list[int], ending: str) -> None:
     raw = SAMPLE.replace("\n", ending).encode()
