@@ -363,7 +363,8 @@ async def test_cancelling_the_caller_finishes_the_run_as_aborted_and_goes_on() -
     async def store(events: Sequence[LoopEvent]) -> None:
         for each in names(events):
             await anyio.lowlevel.checkpoint()
-            stored.append(each)
+            if each != "message_update":
+                stored.append(each)
 
     agent, events = make_agent([CALL], tool("do", waits_for(anyio.Event(), started)))
     agent.subscribe_batch(store)
