@@ -147,6 +147,10 @@ class StartOrder:
         while self._held and self._barrier is None:
             self._begin(self._held.popleft())
 
+    def stop(self) -> None:
+        """Forgets what is held behind a barrier: the connection has ended."""
+        self._held.clear()
+
     def _begin(self, item: Request | Notification) -> None:
         if isinstance(item, Notification):
             self._deliver(item)

@@ -17,6 +17,7 @@ from pi_rpc.jsonrpc._ready import wait_until_ready
 
 if TYPE_CHECKING:
     import asyncio
+    import socket
 
 __all__ = ["LOW_WATER_BYTES", "Writer"]
 
@@ -49,6 +50,7 @@ class Writer:
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._waiters: list[tuple[int, asyncio.Future[None]]] = []
+        self._connection: socket.socket | None = None
         self._write_at_once = self._quick_way(os.fstat(fd).st_mode)
 
     @property
@@ -188,10 +190,9 @@ class Writer:
         import socket
 
         # What is shared with others cannot be made non-blocking as a whole, one call can.
-        connection = socket.socket(fileno=os.dup(self._fd))
+        connection = self._connection = socket.socket(fileno=os.dup(self._fd))
         dont_wait = getattr(socket, "MSG_DONTWAIT", None)
         if dont_wait is None:
-            connection.close()
             self._write_at_once = None
             return 0
 
@@ -251,3 +252,5 @@ class Writer:
     def _close_fd(self) -> None:
         with contextlib.suppress(OSError):
             os.close(self._fd)
+        if self._connection is not None:
+            self._connection.close()

@@ -375,6 +375,7 @@ class Peer:
             if isinstance(message, RequestMessage):
                 self._send_error(message.id, _ended())
         self._aside.clear()
+        self._order.stop()
         for request in list(self._in_flight.values()):
             if not request._running:
                 self._fail(request, _ended())
