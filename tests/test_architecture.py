@@ -59,8 +59,12 @@ def test_functions_are_short_and_names_are_from_the_glossary(path: Path) -> None
             assert not BANNED_WORDS.search(node.name), f"{where} says nothing"
 
 
-@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(ROOT)))
-def test_what_is_exported_exists_and_is_documented(path: Path) -> None:
+@pytest.mark.parametrize(
+    "path",
+    [path for path in modules() if not path.name.startswith("_")],
+    ids=lambda path: str(path.relative_to(ROOT)),
+)
+def test_what_is_public_is_documented(path: Path) -> None:
     tree = ast.parse(path.read_text(encoding="utf-8"))
     public = {
         node.name: node

@@ -21,7 +21,7 @@ from pi_rpc.llm.messages import ToolCall
 if TYPE_CHECKING:
     from jsonschema.protocols import Validator
 
-__all__ = ["ArgumentsError", "checked_arguments", "coerce"]
+__all__ = ["ArgumentsError", "checked_arguments", "coerce", "preload"]
 
 _MAX_PROBLEMS = 20
 _MAX_PROBLEM_CHARS = 300
@@ -34,6 +34,13 @@ _BOOLEANS = {"true": True, "false": False}
 
 class ArgumentsError(Exception):
     """The arguments do not fit the tool; the text tells a model how to do better."""
+
+
+def preload() -> None:
+    """Import what a check needs, ahead of the first one. Blocks: call it in a thread."""
+    from jsonschema.validators import Draft202012Validator
+
+    Draft202012Validator.check_schema({})
 
 
 def checked_arguments(tool: AgentTool, call: ToolCall) -> dict[str, Any]:

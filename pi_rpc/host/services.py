@@ -65,6 +65,15 @@ class Services:
         """The models there are."""
         return ModelRegistry(self.folder, credentials=self.credentials)
 
+    def preload(self) -> None:
+        """Import what a first prompt will need. Takes a while; may run in a thread."""
+        from pi_rpc.agent import arguments
+        from pi_rpc.llm import http
+
+        self.tools()
+        arguments.preload()
+        http.preload()
+
     def tools(self) -> dict[str, AgentTool]:
         """Every built-in tool, by name."""
         from pi_rpc.tools import builtin_tools

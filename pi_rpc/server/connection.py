@@ -71,7 +71,7 @@ class Connection:
     ) -> None:
         """``drain``: at the end of input finish what was accepted instead of aborting it."""
         self._features = features
-        self._services = services
+        self.services = services
         self._defaults = defaults
         self._task_group = task_group
         self._drain = drain
@@ -115,7 +115,7 @@ class Connection:
         assert self.peer is not None
         cwd = Path(working_directory(params) or Path.cwd())
         self._options = session_options(default_session_params(params))
-        self._host = Host(self._services, self._defaults, cwd, self._task_group)
+        self._host = Host(self.services, self._defaults, cwd, self._task_group)
         self.events = EventStream(self.peer, client_features(params).events)
         self._host.on_open(self.events.follow)
         self._task_group.start_soon(self.events.run)

@@ -52,7 +52,7 @@ async def serve(
             connection.begin(greeted)
         task_group.start_soon(_end_on_signal, connection)
         task_group.start_soon(_end_with_client, connection)
-        task_group.start_soon(_import_ahead)
+        task_group.start_soon(_preload, connection)
         try:
             await peer.serve()
         finally:
@@ -91,11 +91,6 @@ async def _end_with_client(connection: Connection) -> None:
     connection.peer.close()
 
 
-async def _import_ahead() -> None:
+async def _preload(connection: Connection) -> None:
     """Import what a first prompt needs while the client is busy with the answer to initialize."""
-    await anyio.to_thread.run_sync(_heavy_imports, abandon_on_cancel=True)
-
-
-def _heavy_imports() -> None:
-    import httpx  # noqa: F401
-    import jsonschema  # noqa: F401
+    await anyio.to_thread.run_sync(connection.services.preload, abandon_on_cancel=True)

@@ -47,6 +47,7 @@ def pipe(home: Path, frames: list[dict], *arguments: str, script: list | None = 
         cwd=home,
         capture_output=True,
         timeout=DEADLINE_S,
+        check=False,
     )
     sent = [json.loads(line) for line in done.stdout.splitlines()]
     answers = {frame["id"]: frame for frame in sent if "id" in frame}
@@ -208,6 +209,7 @@ async def test_nothing_heavy_is_imported_before_initialize_is_answered(tmp_path:
         env={**os.environ, "PI_CODING_AGENT_DIR": str(tmp_path)},
         capture_output=True,
         timeout=DEADLINE_S,
+        check=False,
     )
     assert json.loads(done.stdout)["result"]["serverInfo"]["name"] == "pi-rpc"
     assert done.stderr.decode().strip() == "[]"

@@ -11,6 +11,7 @@ from pi_rpc.harness.runs import Run, RunOutcome
 from pi_rpc.host.host import HostedSession
 from pi_rpc.jsonrpc.peer import Request
 from pi_rpc.protocol import requests as r
+from pi_rpc.protocol.attachments import check_attachments
 from pi_rpc.protocol.base import SessionParams
 from pi_rpc.protocol.decode import decode_params
 from pi_rpc.server.connection import Connection
@@ -145,6 +146,7 @@ def _result(
 
 def _input(params: r.PromptParams | r.QueueMessageParams) -> PromptInput:
     attachments = params.attachments or []
+    check_attachments(attachments)
     return PromptInput(
         content=params.message,
         images=params.images or [],
