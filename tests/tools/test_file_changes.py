@@ -37,7 +37,8 @@ class GatedFiles(LocalFiles):
         self.at_once += 1
         self.most_at_once = max(self.most_at_once, self.at_once)
         try:
-            await self.gate.wait()
+            with anyio.fail_after(10):  # of its own: a write is shielded from the test's
+                await self.gate.wait()
             await super().write(path, data)
         finally:
             self.at_once -= 1
