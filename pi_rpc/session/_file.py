@@ -121,18 +121,15 @@ class SessionFile:
                 self.disturbed = True
 
     def _take_back(self, data: bytes) -> None:
-        """Remove what was written of ``data``, unless somebody else wrote behind our back."""
-        try:
+        """Remove what was written of ``data``, unless somebody else wrote behind our back.
+
+        What stays is found as growth the next time.
+        """
+        with contextlib.suppress(OSError):
             written = os.fstat(self.fd).st_size - self.size
-            if written == 0:
-                return
             os.lseek(self.fd, self.size, os.SEEK_SET)
-            if written > len(data) or os.read(self.fd, written) != data[:written]:
-                self.disturbed = True
-                return
-            os.ftruncate(self.fd, self.size)
-        except OSError:
-            self.disturbed = True
+            if 0 < written <= len(data) and os.read(self.fd, written) == data[:written]:
+                os.ftruncate(self.fd, self.size)
 
     def sync(self) -> None:
         """Flush to the disk itself, for a new file its directory entry too."""

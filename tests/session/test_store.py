@@ -2,6 +2,7 @@
 
 import json
 import os
+import stat
 from pathlib import Path
 
 import anyio
@@ -131,6 +132,20 @@ async def test_an_announced_id_is_never_given_to_another_entry(tmp_path: Path) -
     assert all(len(entry_id) == 8 and int(entry_id, 16) >= 0 for entry_id in announced)
     await session.append(user_entry(session))
     assert not announced & set(ids(session))
+    await session.aclose()
+
+
+async def test_an_id_that_is_announced_or_stored_is_not_drawn_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = await JsonlSession.create(tmp_path, "/w")
+    drawn = iter(["aaaaaaaa", "aaaaaaaa", "bbbbbbbb", "bbbbbbbb", "aaaaaaaa", "cccccccc"])
+    monkeypatch.setattr("secrets.token_hex", lambda size: next(drawn))
+    await session.append(user_entry(session))
+    assert session.new_id() == "bbbbbbbb"
+    assert session.new_id() == "cccccccc"
+    assert ids(session) == ["aaaaaaaa"]
+    await session.aclose()
 
 
 async def test_a_taken_id_is_refused_and_nothing_changes(tmp_path: Path) -> None:
@@ -534,6 +549,28 @@ async def test_concurrent_appends_form_one_branch(tmp_path: Path) -> None:
     again = await JsonlSession.open(session.path)
     assert ids(again) == ids(session)
     await again.aclose()
+
+
+async def test_a_flush_reaches_the_file_and_at_first_its_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = await JsonlSession.create(tmp_path, "/w")
+    flushed: list[str] = []
+    monkeypatch.setattr(
+        os,
+        "fsync",
+        lambda fd: flushed.append("folder" if stat.S_ISDIR(os.fstat(fd).st_mode) else "file"),
+    )
+    await session.sync()
+    assert flushed == []
+    await session.append(user_entry(session))
+    await session.sync()
+    assert flushed == ["file", "folder"]
+    await session.sync()
+    await session.append(user_entry(session))
+    await session.sync()
+    assert flushed == ["file", "folder", "file"]
+    await session.aclose()
 
 
 async def test_a_failed_flush_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
