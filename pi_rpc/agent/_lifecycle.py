@@ -148,16 +148,22 @@ class Lifecycle:
             if not run.ended:
                 raise
             run.error = run.error or error  # nothing follows that could tell it
+        problem: Exception | None = None
         rest = iter(events)
         try:
             for event in rest:
                 self._follow(run, event)
                 if self.listeners:
-                    await self.listeners.tell(event, signal)
+                    try:
+                        await self.listeners.tell(event, signal)
+                    except Exception as error:  # noqa: BLE001 - raised when all was told
+                        problem = problem or error
         finally:
-            # What is stored is part of the conversation, also when a listener could not bear it.
+            # What is stored is part of the conversation, also when telling it was cut short.
             for event in rest:
                 self._follow(run, event)
+        if problem is not None:
+            raise problem
 
     def _follow(self, run: Run, event: LoopEvent) -> None:
         self._conversation.follow(event)

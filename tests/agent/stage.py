@@ -1,6 +1,6 @@
 """What the agent tests share: short names for events, messages and tools."""
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import anyio
@@ -112,12 +112,6 @@ def results(events: Iterable[LoopEvent]) -> dict[str, ToolResultMessage]:
     """The result messages by call."""
     ends = [event.message for event in events if event.__struct_config__.tag == "message_end"]  # type: ignore[union-attr]
     return {each.tool_call_id: each for each in ends if isinstance(each, ToolResultMessage)}
-
-
-async def within(seconds: float, wait: Callable[[], Awaitable[object]]) -> None:
-    """Wait, and fail if it takes longer."""
-    with anyio.fail_after(seconds):
-        await wait()
 
 
 def waits_for(event: anyio.Event, started: anyio.Event | None = None) -> Execute:

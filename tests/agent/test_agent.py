@@ -1,6 +1,8 @@
 """The Agent: prompts, state, queues, listeners."""
 
 import logging
+import subprocess
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -682,3 +684,13 @@ def test_what_the_package_exports_is_there_and_complete() -> None:
         assert getattr(pi_rpc.agent, name) is not None
     with pytest.raises(AttributeError):
         _ = pi_rpc.agent.Nothing  # type: ignore[attr-defined]
+
+
+def test_asking_for_the_shapes_of_events_loads_neither_the_loop_nor_anything_heavy() -> None:
+    code = (
+        "import sys, pi_rpc.agent.events; assert 'pi_rpc.agent.loop' not in sys.modules;"
+        "import pi_rpc.agent.agent;"
+        "print({'httpx', 'jsonschema', 'pydantic', 'ssl'} & set(sys.modules))"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=30, check=True)
+    assert ran.stdout.decode().strip() == "set()"

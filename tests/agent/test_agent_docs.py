@@ -46,6 +46,22 @@ def test_the_example_file_is_the_first_one_of_the_page() -> None:
     assert EXAMPLE.partition('"""\n\n')[2] == RUNNABLE[0][0]
 
 
+def test_the_example_of_the_readme_runs() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    block = r"<!-- example:agent_loop -->\n```python\n(.*?)^```$"
+    found = re.search(block, readme, re.MULTILINE | re.DOTALL)
+    assert found is not None
+    ran = subprocess.run(
+        [sys.executable, "-W", "error", "-c", found.group(1)],
+        cwd=ROOT,
+        capture_output=True,
+        timeout=30,
+        check=True,
+    )
+    assert ran.stderr.decode() == ""
+    assert "tool" in ran.stdout.decode().lower()
+
+
 def test_the_page_names_every_hook() -> None:
     from pi_rpc.agent import AgentLoopConfig
 
