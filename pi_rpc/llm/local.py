@@ -133,7 +133,9 @@ class LocalModelServer:
             if model.api != "anthropic-messages":
                 address += "/v1"
             served = msgspec.structs.replace(model, base_url=address)
-            signed = replace(options, api_key=self.api_key)
+            # The server ends idle connections after seconds, perhaps just when one is used again.
+            headers = {**options.headers, "connection": "close"}
+            signed = replace(options, api_key=self.api_key, headers=headers)
             async with aclosing(
                 provider_for(model.api)(served, context, signed, builder)
             ) as events:
@@ -223,7 +225,8 @@ class LocalModelServer:
 
 
 def _command(parts: Installation, port: int) -> list[str]:
-    threads = max(1, min(4, os.cpu_count() or 1))
+    # One processor is left to others: the threads wait for each other in busy loops.
+    threads = max(1, min(4, (os.cpu_count() or 1) - 1))
     template = Path(__file__).with_name("smollm2_tool.jinja")
     return [
         *parts.server, "--model", str(parts.model), "--alias", LOCAL_MODEL.id,
