@@ -28,6 +28,8 @@ class Echo:
             return {}
         if request.method == "initialize":
             return {"protocolVersion": 1, "serverInfo": {"name": "echo"}, "capabilities": {}}
+        if request.method == "shutdown":
+            return None
         raise method_not_found(request.method)
 
     def notification(self, method: str, params: Raw) -> None:

@@ -10,7 +10,9 @@ import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
+
+Outcomes: TypeAlias = Counter[tuple[str, int | None]]
 
 LINES = "lines"
 HEADERS = "headers"
@@ -42,19 +44,25 @@ class Hazard:
     lead: bytes = b""
     """Before everything else."""
 
-    def stream(self, framing: str) -> bytes:
-        """All that is sent, an ``initialize`` first and a ``ping`` last."""
-        last = () if self.parts and self.parts[-1] == END else (ping("last"),)
-        parts = (NEOVIM_INITIALIZE, *self.parts, *last)
-        return self.lead + b"".join(
-            [part.data if isinstance(part, Bytes) else frame(part, framing) for part in parts]
+    @property
+    def alone(self) -> bool:
+        """It needs a connection of its own: it is about the beginning or the end of one."""
+        return bool(self.lead) or self.parts[-1] is END
+
+    def body(self, framing: str) -> bytes:
+        """What is sent, a ``ping`` last unless the case is about the end."""
+        last = () if self.parts[-1] is END else (ping("last"),)
+        return b"".join(
+            [
+                part.data if isinstance(part, Bytes) else frame(part, framing)
+                for part in (*self.parts, *last)
+            ]
         )
 
-    def expected(self) -> Counter[tuple[str, int | None]]:
-        """The answers, as ``outcomes`` gives them."""
-        last = () if self.parts and self.parts[-1] == END else (("last", None),)
-        every = (("init", None), *self.answers, *last)
-        return Counter((json.dumps(id), code) for id, code in every)
+    def expected(self) -> "Outcomes":
+        """The answers to ``body``, as ``outcomes`` gives them."""
+        last = () if self.parts[-1] is END else (("last", None),)
+        return Counter((json.dumps(id), code) for id, code in (*self.answers, *last))
 
 
 END = Bytes(b"")
@@ -74,31 +82,31 @@ def ping(id: Any, params: bytes | None = b"{}") -> bytes:
     return b'{"jsonrpc":"2.0","id":%b,"method":"ping"%b}' % (json.dumps(id).encode(), rest)
 
 
-def messages(output: bytes, framing: str) -> list[dict[str, Any]]:
-    """Everything in an output, which has to be framed to the letter."""
+def messages(output: bytes, framing: str) -> tuple[list[dict[str, Any]], bytes]:
+    """Everything in an output, which has to be framed to the letter, and an unfinished rest."""
     found = []
     if framing == LINES:
-        text = output.decode()
-        assert text == "" or text.endswith("\n")
+        whole, end, rest = output.rpartition(b"\n")
+        text = (whole + end).decode()
         # A reader that splits on every line end that Unicode knows sees the same lines.
         assert text.splitlines() == text.split("\n")[:-1]
         found = [json.loads(line) for line in text.splitlines()]
     else:
-        while output:
-            header = re.match(rb"Content-Length: ([0-9]+)\r\n\r\n", output)
-            assert header is not None, output[:80]
-            end = header.end() + int(header[1])
-            assert len(output) >= end
-            found.append(json.loads(output[header.end() : end].decode()))
-            output = output[end:]
+        rest = output
+        while header := re.match(rb"Content-Length: ([0-9]+)\r\n\r\n", rest):
+            end_of_body = header.end() + int(header[1])
+            if len(rest) < end_of_body:
+                break
+            found.append(json.loads(rest[header.end() : end_of_body].decode()))
+            rest = rest[end_of_body:]
     for message in found:
         assert message["jsonrpc"] == "2.0"
-    return found
+    return found, rest
 
 
-def outcomes(found: list[dict[str, Any]]) -> Counter[tuple[str, int | None]]:
+def outcomes(found: list[dict[str, Any]]) -> Outcomes:
     """Id and error code of each answer; requests and notifications are left out."""
-    answers: Counter[tuple[str, int | None]] = Counter()
+    answers: Outcomes = Counter()
     for message in found:
         if "method" in message:
             continue
@@ -114,11 +122,47 @@ def outcomes(found: list[dict[str, Any]]) -> Counter[tuple[str, int | None]]:
     return answers
 
 
+INITIALIZED: Outcomes = Counter({('"init"', None): 1})
+
+
+def same(found: Outcomes, expected: Outcomes, name: str) -> None:
+    """Fails with the difference."""
+    missing, unexpected = dict(expected - found), dict(found - expected)
+    assert not missing, f"{name}: {missing=}, {unexpected=}"
+    assert not unexpected, f"{name}: {unexpected=}"
+
+
 def check(hazard: Hazard, framing: str, run: Callable[[bytes], bytes]) -> None:
-    """Runs a case: ``run`` takes all input, up to its end, and gives all output."""
-    output = run(hazard.stream(framing))
-    found, expected = outcomes(messages(output, framing)), hazard.expected()
-    assert found == expected, f"missing {expected - found}, unexpected {found - expected}"
+    """Runs one case over a connection: ``run`` takes all input and gives all output."""
+    stream = hazard.lead + frame(NEOVIM_INITIALIZE, framing) + hazard.body(framing)
+    found, rest = messages(run(stream), framing)
+    assert rest == b""
+    same(outcomes(found), hazard.expected() + INITIALIZED, hazard.name)
+
+
+def check_conversation(
+    framing: str, send: Callable[[bytes], None], read: Callable[[], bytes]
+) -> None:
+    """Runs all cases over one connection, each when the one before has been answered."""
+    buffer = b""
+
+    def until(count: int) -> Outcomes:
+        nonlocal buffer
+        answers: Outcomes = Counter()
+        while answers.total() < count:
+            more = read()
+            assert more, f"the output ended after {dict(answers)}"
+            found, buffer = messages(buffer + more, framing)
+            answers += outcomes(found)
+        return answers
+
+    send(frame(NEOVIM_INITIALIZE, framing))
+    same(until(1), INITIALIZED, "initialize")
+    for hazard in HAZARDS:
+        if framing in hazard.framings and not hazard.alone:
+            send(hazard.body(framing))
+            same(until(hazard.expected().total()), hazard.expected(), hazard.name)
+    assert buffer == b""
 
 
 def _pings(name: str, *params: bytes | None) -> Hazard:
@@ -346,4 +390,5 @@ HAZARDS = (
 )
 
 CASES = [(hazard, framing) for hazard in HAZARDS for framing in hazard.framings]
+ALONE = [(hazard, framing) for hazard, framing in CASES if hazard.alone]
 CASE_IDS = [f"{hazard.name} ({framing})" for hazard, framing in CASES]

@@ -1,7 +1,9 @@
 """Every hazard, over an in-memory pair and over real processes."""
 
+import os
 import subprocess
-import sys
+from functools import partial
+from io import RawIOBase
 from pathlib import Path
 
 import anyio
@@ -11,14 +13,16 @@ from pi_rpc.jsonrpc.framing import Framing
 from pi_rpc.jsonrpc.peer import Peer
 from pi_rpc.jsonrpc.stdio import memory_pair
 from tests.jsonrpc.echo_process import Echo
-from tests.jsonrpc.hazards import CASE_IDS, CASES, Hazard, check
-
-ROOT = Path(__file__).resolve().parents[2]
-PROCESSES = {
-    "echo": [sys.executable, str(Path(__file__).with_name("echo_process.py"))],
-}
-
-cases = pytest.mark.parametrize(("hazard", "framing"), CASES, ids=CASE_IDS)
+from tests.jsonrpc.hazards import (
+    ALONE,
+    BOTH,
+    CASE_IDS,
+    CASES,
+    Hazard,
+    check,
+    check_conversation,
+)
+from tests.jsonrpc.processes import ROOT, every_process, scratch_environment
 
 
 def in_memory(data: bytes) -> bytes:
@@ -41,21 +45,66 @@ def in_memory(data: bytes) -> bytes:
     return anyio.run(run)
 
 
-@cases
+@pytest.mark.parametrize(("hazard", "framing"), CASES, ids=CASE_IDS)
 def test_a_peer_answers_a_hazard_as_it_should(hazard: Hazard, framing: str) -> None:
     check(hazard, framing, in_memory)
 
 
-@cases
-@pytest.mark.parametrize("argv", PROCESSES.values(), ids=PROCESSES)
-def test_a_process_answers_a_hazard_as_it_should(
-    hazard: Hazard, framing: str, argv: list[str]
-) -> None:
-    def in_process(data: bytes) -> bytes:
-        ended = subprocess.run(
-            argv, input=data, capture_output=True, timeout=30, cwd=ROOT, check=False
-        )
-        assert ended.returncode == 0, ended.stderr.decode()
-        return ended.stdout
+def all_output(argv: list[str], home: Path, data: bytes) -> bytes:
+    """All output of a process for all of its input; it has to end well."""
+    ended = subprocess.run(
+        argv,
+        input=data,
+        capture_output=True,
+        timeout=30,
+        cwd=ROOT,
+        env=scratch_environment(home),
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr.decode()
+    return ended.stdout
 
-    check(hazard, framing, in_process)
+
+@pytest.mark.parametrize(
+    ("hazard", "framing"), ALONE, ids=[f"{hazard.name} ({framing})" for hazard, framing in ALONE]
+)
+@every_process
+def test_a_process_stands_what_connections_begin_and_end_with(
+    hazard: Hazard, framing: str, argv: list[str], tmp_path: Path
+) -> None:
+    check(hazard, framing, lambda data: all_output(argv, tmp_path, data))
+
+
+@pytest.mark.parametrize("framing", BOTH)
+@every_process
+def test_a_process_stands_every_other_hazard_in_one_conversation(
+    framing: str, argv: list[str], tmp_path: Path
+) -> None:
+    with subprocess.Popen(
+        argv,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        cwd=ROOT,
+        env=scratch_environment(tmp_path),
+        bufsize=0,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        output = process.stdout.fileno()
+        try:
+            with process.stdin as stdin:
+                check_conversation(
+                    framing, partial(write_all, stdin), lambda: os.read(output, 1 << 16)
+                )
+            assert os.read(output, 1 << 16) == b""
+            assert process.wait(10) == 0
+        finally:
+            process.kill()
+
+
+def write_all(target: RawIOBase, data: bytes) -> None:
+    """Writes everything to an unbuffered file."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[target.write(rest) :]

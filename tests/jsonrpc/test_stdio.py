@@ -12,7 +12,7 @@ import anyio
 import pytest
 
 from pi_rpc.jsonrpc.framing import Framing
-from pi_rpc.jsonrpc.stdio import LOW_WATER_BYTES, StdioTransport, claim_stdio
+from pi_rpc.jsonrpc.stdio import LOW_WATER_BYTES, StdioTransport
 
 pytestmark = pytest.mark.anyio
 
@@ -96,10 +96,6 @@ async def test_frames_go_in_and_out(ends: Ends) -> None:
     transport.send([b'"c"'])
     assert os.read(ends.output, 100) == b'"a"\n"b"\n"c"\n'
     assert transport.waiting_bytes == 0
-    os.write(ends.input, b'"last"}')
-    if "pipe" not in str(ends):
-        ends.close(ends.input)
-        transport.stop_reading()
     transport.close()
 
 
@@ -229,28 +225,19 @@ async def test_input_waits_in_the_pipe_while_nobody_takes_it(pipes: Ends) -> Non
     transport = pipes.transport()
     line = b'"' + b"x" * 10_000 + b'"'
     count = 1000
-    wrote = 0
 
     def write() -> None:
-        nonlocal wrote
         for _ in range(count):
             os.write(pipes.input, line + b"\n")
-            wrote += 1
 
     with anyio.fail_after(DEADLINE_S):
-        first = await start_reading(transport, pipes)
-        thread = threading.Thread(target=write)
-        thread.start()
-        # It comes to a halt: what was read, and what a pipe holds.
-        before = -1
-        while wrote != before:
-            before = wrote
-            await anyio.sleep(0.1)
-        assert wrote < count / 2
-        frames = await receive(transport, count)
-        await in_thread(thread.join)
-    assert first == [b"{}"]
-    assert frames == [line] * count
+        assert await start_reading(transport, pipes) == [b"{}"]
+        writing = threading.Thread(target=write)
+        writing.start()
+        await in_thread(lambda: writing.join(0.3))
+        assert writing.is_alive()
+        assert await receive(transport, count) == [line] * count
+        await in_thread(writing.join)
     transport.close()
 
 
@@ -298,29 +285,33 @@ async def test_a_terminal_serves_as_well() -> None:
 
 
 async def test_close_closes_the_descriptors_and_ends_the_threads(ends: Ends) -> None:
-    before = threading.active_count()
+    before = set(threading.enumerate())
     transport = ends.transport()
     await start_reading(transport, ends)
     transport.send([b'"' + b"x" * 1_000_000 + b'"'])
+    ours = [
+        thread
+        for thread in threading.enumerate()
+        if thread not in before and thread.name.startswith("pi-rpc")
+    ]
+    assert len(ours) == 2
     await in_thread(lambda: os.read(ends.output, 1 << 16))
     transport.close()
     transport.close()
     with anyio.fail_after(DEADLINE_S):
         await in_thread(ends.read_all)
-        while threading.active_count() > before + 1:
-            await anyio.sleep(0.01)
+        for thread in ours:
+            await in_thread(thread.join)
     for fd in (ends.in_fd, ends.out_fd):
         with pytest.raises(OSError):
             os.fstat(fd)
 
 
 CLAIM = """
-import os, subprocess, sys
+import os
 from pi_rpc.jsonrpc.stdio import claim_stdio
 in_fd, out_fd = claim_stdio()
 print("printed")
-subprocess.run([sys.executable, "-c", "print('child', repr(input() if 0 else sys.stdin.read()))"
-    .replace("sys.stdin", "__import__('sys').stdin")], check=True)
 os.system("echo shell; cat")
 assert not os.get_inheritable(in_fd) and not os.get_inheritable(out_fd)
 assert min(in_fd, out_fd) > 2
@@ -337,7 +328,7 @@ def test_claimed_streams_are_out_of_reach_of_prints_and_children() -> None:
         check=True,
     )
     assert ended.stdout == b"for us"
-    assert ended.stderr == b"printed\nchild ''\nshell\n"
+    assert ended.stderr == b"printed\nshell\n"
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&-", "<&- >&- 2>&-"])
@@ -355,7 +346,3 @@ def test_streams_that_were_closed_are_claimed_as_empty(closed: str) -> None:
         stdin=subprocess.DEVNULL,
         capture_output=True,
     )
-
-
-def test_the_claim_is_importable_where_it_belongs() -> None:
-    assert claim_stdio.__module__ == "pi_rpc.jsonrpc.stdio"
