@@ -52,6 +52,7 @@ class Child:
         self._keeper = 0
         self._failure: OSError | None = None
         self._exit_code: int | None = None
+        self._end_asked = False
         self._gone = False
 
     @property
@@ -76,14 +77,16 @@ class Child:
         Everything is sent SIGTERM, and what is still there after ``grace_s`` seconds SIGKILL.
         Returns when nothing is left, within 1.8 seconds after the grace time at most; only what the
         system does not let us end (processes of other users, or stuck in the kernel) survives.
-        Not cut short by cancellation.
+        Not cut short by cancellation. Of several calls the first one's grace time counts.
         """
         if self._gone:
             return
         with anyio.CancelScope(shield=True):
-            with contextlib.suppress(OSError):
-                self._control.send(b"%d" % max(0, round(grace_s * 1000)))
-                self._control.shutdown(1)  # SHUT_WR
+            if not self._end_asked:
+                self._end_asked = True
+                with contextlib.suppress(OSError):
+                    self._control.send(b"%d" % max(0, round(grace_s * 1000)))
+                    self._control.shutdown(1)  # SHUT_WR
             with anyio.move_on_after(grace_s + _END_LIMIT_S):
                 await self._receive_until_gone()
             if not self._gone:

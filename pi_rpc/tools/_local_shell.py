@@ -116,6 +116,7 @@ class LocalShell:
         self._command_prefix = command_prefix
         self._secret_variables = frozenset(secret_variables)
         self._children: set[Child] = set()
+        self._running: set[_Run] = set()
         self._closed = False
 
     async def run(
@@ -137,24 +138,26 @@ class LocalShell:
         if self._closed:
             raise PortError("spawn_failed", "The session is closed: no more commands are run.")
         started = time.monotonic()
-        reason: Literal["exited", "aborted", "timed_out"] = "exited"
         if signal.aborted:
             return CommandExit(exit_code=None, reason="aborted", duration_s=0.0)
         self._forget_ended()
-        limit = math.inf if timeout_s is None else timeout_s
-        with OutputPipe() as pipe:
-            child: Child | None = None
+        child: Child | None = None
+        with _Run(self._running) as run, OutputPipe() as pipe:
             try:
-                with signal.cancel_scope() as abortable, anyio.move_on_after(limit) as limited:
+                with (
+                    run.scope as closed,
+                    signal.cancel_scope() as aborted,
+                    anyio.move_on_after(math.inf if timeout_s is None else timeout_s) as limited,
+                ):
                     child = await self._spawn(command, cwd, env, pipe)
                     await _read_until_finished(child, pipe, on_output)
-                if abortable.cancelled_caught:
+                reason: Literal["exited", "aborted", "timed_out"] = "exited"
+                if closed.cancelled_caught or aborted.cancelled_caught:
                     reason = "aborted"
                 elif limited.cancelled_caught:
                     reason = "timed_out"
                 exit_code = child.exit_code if child is not None else None
-                if child is not None:
-                    await self._leave(child, pipe, on_output, end=reason != "exited")
+                await self._leave(child, pipe, on_output, end=reason != "exited")
             except BaseException:
                 if child is not None:
                     await child.end_tree()
@@ -162,8 +165,13 @@ class LocalShell:
         return CommandExit(exit_code, reason, time.monotonic() - started)
 
     async def aclose(self) -> None:
-        """End whatever commands left in the background, and commands that run. Idempotent."""
+        """End commands that run, and whatever others have left in the background. Idempotent."""
         self._closed = True
+        running = list(self._running)
+        for run in running:
+            run.scope.cancel()
+        for run in running:
+            await run.ended.wait()
         async with anyio.create_task_group() as tasks:
             for child in self._children:
                 tasks.start_soon(child.end_tree)
@@ -191,23 +199,48 @@ class LocalShell:
         return child
 
     async def _leave(
-        self, child: Child, pipe: OutputPipe, on_output: Callable[[bytes], None], *, end: bool
+        self,
+        child: Child | None,
+        pipe: OutputPipe,
+        on_output: Callable[[bytes], None],
+        *,
+        end: bool,
     ) -> None:
-        """The command is over: end its tree, or let what is left of it live on."""
-        end |= self._closed
-        if end:
+        """The command is over: end its tree, or let what is left of it live on.
+
+        There is no ``child`` when the command was cut short before we knew that it had started;
+        its tree is gone then, but it may have written something.
+        """
+        if child is not None and (end or self._closed):
             await child.end_tree()
         # Written before the end, or while the event loop was too late to read it in time.
         for _ in range(_MOST_LATE_READS):
             if not (data := pipe.read_available()):
                 break
             on_output(data)
-        if not end and not child.poll():
+        if child is not None and not child.poll():
             child.drain(pipe.read_fd)
         self._forget_ended()
 
     def _forget_ended(self) -> None:
         self._children = {child for child in self._children if not child.poll()}
+
+
+class _Run:
+    """A command that runs: how ``aclose`` cancels it and learns that it has ended."""
+
+    def __init__(self, running: "set[_Run]") -> None:
+        self.scope = anyio.CancelScope()
+        self.ended = anyio.Event()
+        self._running = running
+
+    def __enter__(self) -> "_Run":
+        self._running.add(self)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._running.discard(self)
+        self.ended.set()
 
 
 async def _read_until_finished(

@@ -143,9 +143,11 @@ async def test_a_time_limit_ends_the_command_and_keeps_its_output(bash: Calls) -
 
 
 async def test_a_time_limit_in_the_background_tells_that_the_shell_was_done(bash: Calls) -> None:
-    result = await bash("(while :; do echo x; sleep 0.02; done) & exit 4", timeout=0.3)
-    assert "timed out after 0.3 seconds" in text(result)
+    calls, _ = scripted(bash, b"x", end=CommandExit(4, "timed_out", 2.0))
+    result = await calls("x", timeout=2)
+    assert "Command timed out after 2 seconds" in text(result)
     assert "exited with code 4" in text(result)
+    assert result.structured_content["exit_code"] is None
 
 
 async def test_an_abort_keeps_the_output_so_far(bash: Calls) -> None:
