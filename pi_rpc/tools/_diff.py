@@ -210,7 +210,7 @@ def _listing(hunks: Sequence[_Hunk], *, goes_on: bool) -> tuple[str, bool]:
             size += len(out[-1]) + 1
             if size > _MAX_CHARS:
                 return "\n".join([*out, gap]), True
-    if goes_on:
+    if goes_on and hunks:
         out.append(gap)
     return "\n".join(out), cut
 

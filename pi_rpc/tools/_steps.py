@@ -21,6 +21,8 @@ __all__ = ["encoded", "exclusive_change", "port_failures", "stop_if_aborted"]
 
 _Locks: TypeAlias = "WeakValueDictionary[tuple[str, Path], anyio.Lock]"
 
+_ABORTED = "Aborted."
+
 # Locks belong to an event loop; a process may run several, one after the other or side by side.
 _locks: RunVar[_Locks] = RunVar("pi_rpc_file_changes")
 
@@ -37,7 +39,7 @@ def port_failures(doing: str = "") -> Iterator[None]:
 def stop_if_aborted(signal: AbortSignal) -> None:
     """Fail if the run was aborted."""
     if signal.aborted:
-        raise ToolFailure("Aborted.")
+        raise ToolFailure(_ABORTED)
 
 
 def encoded(text: str, name: str) -> bytes:
@@ -58,14 +60,13 @@ async def exclusive_change(
     """Hold the right to change a file; other calls wait their turn, first come, first served.
 
     Files are told apart by their real path; a file that does not exist yet by where it would be.
-    An abort ends the waiting with ``ToolFailure``.
+    An abort that has happened, or happens while waiting, is a ``ToolFailure``.
     """
     # The real path comes out of a thread, and two calls could change places there. The first lock
     # is taken before anything is awaited, so calls that name a file alike keep their order.
     async with _held(_lock("name", path), signal):
         real = await files.real_path(path)
         async with _held(_lock("file", real), signal):
-            stop_if_aborted(signal)
             yield
 
 
@@ -74,7 +75,7 @@ async def _held(lock: anyio.Lock, signal: AbortSignal) -> AsyncIterator[None]:
     with signal.cancel_scope() as scope:
         await lock.acquire()
     if scope.cancelled_caught:
-        raise ToolFailure("Aborted while it waited for another change of the same file.")
+        raise ToolFailure(_ABORTED)
     try:
         yield
     finally:

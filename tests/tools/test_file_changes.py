@@ -8,8 +8,8 @@ import anyio
 import pytest
 
 import pi_rpc.tools._steps as steps
-from pi_rpc.agent.ports import ToolContext
-from pi_rpc.agent.tool import ToolFailure
+from pi_rpc.agent.ports import FileStat, ToolContext
+from pi_rpc.agent.tool import AgentTool, ToolFailure
 from pi_rpc.llm.abort import AbortController
 from pi_rpc.tools._local_files import LocalFiles
 from pi_rpc.tools.edit import edit_tool
@@ -136,26 +136,29 @@ async def test_an_abort_ends_the_waiting_and_the_queue_goes_on(call: Call, workd
         await anyio.wait_all_tasks_blocked()
         controller.abort()
         await until(lambda: outcomes)
-        assert outcomes == ["Aborted while it waited for another change of the same file."]
+        assert outcomes == ["Aborted."]
         files.gate.set()
     assert outcomes[1:] == ["first", "third"]
     assert (workdir / "f").read_text() == "third"
 
 
 @pytest.mark.parametrize("stop", ["cancel", "abort"])
+@pytest.mark.parametrize("tool", [WRITE, EDIT], ids=["write", "edit"])
 async def test_a_write_that_has_begun_is_finished_before_the_next_may_start(
-    call: Call, workdir: Path, stop: str
+    call: Call, workdir: Path, stop: str, tool: AgentTool
 ) -> None:
+    (workdir / "f").write_text("old")
     files, controller, scope = GatedFiles(), AbortController(), anyio.CancelScope()
     outcomes: list[str] = []
+    params = {"content": "new"} if tool is WRITE else {"oldText": "old", "newText": "new"}
 
     async def first() -> None:
         with scope:
-            await call(WRITE, path="f", content="first", files=files, signal=controller.signal)
+            await call(tool, path="f", files=files, signal=controller.signal, **params)
             outcomes.append("first")
 
     async def second() -> None:
-        await call(WRITE, path="f", content="second", files=files)
+        await call(EDIT, path="f", oldText="new", newText="newer", files=files)
         outcomes.append("second")
 
     async with anyio.create_task_group() as tasks:
@@ -172,29 +175,72 @@ async def test_a_write_that_has_begun_is_finished_before_the_next_may_start(
         files.gate.set()
     # What has been written is reported as written, although the run was stopped meanwhile.
     assert outcomes == ["first", "second"]
-    assert (workdir / "f").read_text() == "second"
+    assert (workdir / "f").read_text() == "newer"
 
 
-async def test_a_call_that_is_cancelled_before_its_write_writes_nothing(
-    call: Call, workdir: Path
+class StoppingFiles(LocalFiles):
+    """Local files where a run is stopped while a step is going on; no later step may come."""
+
+    def __init__(self, step: str, stop: Callable[[], None]) -> None:
+        self.step = step
+        self.stop = stop
+        self.stopped = False
+        self.stats = 0
+
+    def _enter(self, step: str) -> None:
+        assert not self.stopped, f"{step} although the run was stopped"
+        if step == self.step:
+            self.stopped = True
+            self.stop()
+
+    async def real_path(self, path: Path) -> Path:
+        self._enter("real path")
+        with anyio.CancelScope(shield=True):
+            return await super().real_path(path)
+
+    async def stat(self, path: Path) -> FileStat:
+        self.stats += 1
+        self._enter("first stat" if self.stats == 1 else "last stat")
+        with anyio.CancelScope(shield=True):
+            return await super().stat(path)
+
+    async def write(self, path: Path, data: bytes) -> None:
+        self._enter("write")
+        await super().write(path, data)
+
+
+@pytest.mark.parametrize("by", ["cancel", "abort"])
+@pytest.mark.parametrize(
+    ("tool", "step"),
+    [
+        (WRITE, "real path"),
+        (WRITE, "first stat"),
+        (EDIT, "real path"),
+        (EDIT, "first stat"),
+        (EDIT, "last stat"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else value.name,
+)
+async def test_a_call_that_is_stopped_before_its_write_takes_no_further_step(
+    call: Call, workdir: Path, tool: AgentTool, step: str, by: str
 ) -> None:
-    (workdir / "f").write_text("a")
-    scope = anyio.CancelScope()
-
-    class Files(LocalFiles):
-        async def read(self, path: Path, *, limit: int | None = None) -> bytes:
-            scope.cancel()
-            with anyio.CancelScope(shield=True):
-                return await super().read(path, limit=limit)
-
-        async def write(self, path: Path, data: bytes) -> None:
-            raise AssertionError("nothing may be written any more")
-
-    for tool, params in ((EDIT, {"oldText": "a", "newText": "b"}), (WRITE, {"content": "b"})):
-        scope = anyio.CancelScope()
-        with scope:
-            await call(tool, path="f", files=Files(), **params)
-        assert scope.cancelled_caught
+    scope, controller = anyio.CancelScope(), AbortController()
+    files = StoppingFiles(step, scope.cancel if by == "cancel" else controller.abort)
+    params: dict[str, str] = {"content": "b"}
+    if tool is EDIT:
+        (workdir / "f").write_text("a")
+        params = {"oldText": "a", "newText": "b"}
+    aborted = False
+    with scope:
+        try:
+            await call(tool, path="f", files=files, signal=controller.signal, **params)
+        except ToolFailure as failure:
+            aborted = failure.message == "Aborted."
+    assert files.stopped
+    assert scope.cancelled_caught == (by == "cancel")
+    assert aborted == (by == "abort")
+    assert (workdir / "f").exists() == (tool is EDIT)
+    assert not any(lock.locked() for lock in _locks().values())
 
 
 async def test_no_lock_outlives_its_use(call: Call, workdir: Path) -> None:
