@@ -11,6 +11,7 @@ from pi_rpc.agent import (
     Agent,
     AgentContext,
     AgentTool,
+    BeforeToolCallResult,
     InitialState,
     LoopEvent,
     ToolFailure,
@@ -216,6 +217,33 @@ async def test_a_before_tool_call_that_allows_after_the_abort_is_too_late() -> N
     assert not ran.is_set()
 
 
+async def test_an_abort_outweighs_the_reason_of_a_block() -> None:
+    asked = anyio.Event()
+
+    async def ask(_call: Any, signal: Any) -> BeforeToolCallResult:
+        asked.set()
+        with anyio.CancelScope(shield=True):
+            await signal.wait()
+        return BeforeToolCallResult(block=True, reason="not now")
+
+    agent, _events = make_agent([CALL], tool("do"), before_tool_call=ask)
+    assert said((await prompt_and_abort_when(agent, asked))[-1]) == "Operation aborted"
+
+
+async def test_a_call_that_was_prepared_before_the_abort_does_not_even_begin() -> None:
+    ran: list[str] = []
+
+    async def execute(call_id: str, *_rest: Any) -> ToolResult:
+        ran.append(call_id)
+        return ToolResult.of_text("done")
+
+    agent, _events = make_agent([[*CALL, tool_call("nothing", call_id="b")]], tool("do", execute))
+    agent.subscribe(lambda e: agent.abort() if names([e]) == ["tool end b error"] else None)
+    new = await agent.prompt("hi")
+    assert ran == []
+    assert said(new[2]) == "Operation aborted"
+
+
 async def test_after_tool_call_still_sees_what_an_aborted_tool_returned() -> None:
     started = anyio.Event()
 
@@ -277,13 +305,20 @@ async def test_an_abort_cuts_every_other_hook_short_too(hook: str) -> None:
         assert new[-1].content == []
 
 
-async def test_an_abort_while_a_turn_is_over_starts_no_other() -> None:
-    agent, events = make_agent([CALL, [text("no")]], tool("do"))
+async def test_an_abort_while_a_turn_is_over_starts_no_other_and_calls_no_hook() -> None:
+    called: list[str] = []
+    agent, events = make_agent(
+        [CALL, [text("no")]],
+        tool("do"),
+        should_stop_after_turn=lambda _turn: called.append("stop?") or False,
+        prepare_next_turn=lambda _turn: called.append("prepare"),
+    )
     agent.follow_up("later")
     agent.subscribe(lambda event: agent.abort() if names([event]) == ["turn_end"] else None)
     await agent.prompt("hi")
     assert names(events)[-2:] == ["turn_end", "agent_end"]
     assert names(events).count("turn_start") == 1
+    assert called == []
     assert agent.has_queued_messages()
 
 
@@ -411,16 +446,17 @@ async def test_cancelling_the_caller_while_text_streams_keeps_the_text() -> None
     assert names(events)[-1] == "agent_end"
 
 
-async def test_what_must_be_finished_after_a_cancellation_is_bounded() -> None:
+async def test_what_must_be_finished_after_a_cancellation_is_bounded_and_loses_no_steer() -> None:
     stuck = anyio.Event()
 
-    async def never(event: LoopEvent) -> None:
-        if names([event]) == ["message_end user hi"]:
+    async def store(events: Sequence[LoopEvent]) -> None:
+        if "message_end user now" in names(events):
             stuck.set()
             await anyio.sleep_forever()
 
-    agent, _events = make_agent([[text("ok")], [text("ok")]], finish_within_s=0.01)
-    leave = agent.subscribe(never)
+    agent, _events = make_agent([[text("ok")]], finish_within_s=0.01)
+    leave = agent.subscribe_batch(store)
+    agent.steer("now")
     with anyio.fail_after(10):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(agent.prompt, "hi")
@@ -428,8 +464,10 @@ async def test_what_must_be_finished_after_a_cancellation_is_bounded() -> None:
             tasks.cancel_scope.cancel()
         leave()
         assert not agent.state.is_streaming
+        assert [name_message(each) for each in agent.state.messages] == ["user hi"]
         await agent.wait_for_idle()
-        assert len(await agent.prompt("again")) == 2
+        new = await agent.prompt("again")
+    assert [name_message(each) for each in new] == ["user again", "user now", "assistant"]
 
 
 async def test_a_scope_that_was_cancelled_before_the_prompt_gives_an_aborted_run() -> None:

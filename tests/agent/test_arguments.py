@@ -163,10 +163,13 @@ def test_a_prepare_that_raises_or_gives_no_object_is_an_error_of_the_call() -> N
     ],
 )
 def test_a_tool_with_a_broken_schema_is_named_and_nothing_is_fetched(
-    schema: dict[str, Any],
+    schema: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    fetched: list[Any] = []
+    monkeypatch.setattr("urllib.request.urlopen", lambda *request, **_: fetched.append(request))
     with pytest.raises(ArgumentsError, match="Tool read cannot be called: its parameter schema"):
         check({"path": "p"}, tool("read", parameters=schema))
+    assert fetched == []
 
 
 def test_endless_schemas_and_deep_arguments_are_errors_of_the_call() -> None:
