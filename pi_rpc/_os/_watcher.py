@@ -8,7 +8,7 @@ other end of everything below). It owns the commands' parents; it does not own w
 - A **keeper** is one process per command: a child subreaper and the command's parent, so that all
   its descendants, and nothing else, are what the command started; a double fork or ``setsid`` does
   not escape. It goes when they are gone. The watcher is a subreaper as well: it ends what a killed
-  keeper leaves. A command whose keeper is killed gets a death signal.
+  keeper leaves. What a keeper and the watcher leave, both killed, the daemon finds by its mark.
 
 On a keeper's socket, first the daemon sends the request: four bytes, big-endian, its length, then
 ``marshal`` of ``(argv, cwd, env, fds)``, all strings as bytes; ``fds`` lists which of 0, 1 and 2
@@ -54,8 +54,11 @@ GRACE_S = 0.3
 """Seconds between the request to end and the end by force."""
 _KEEPERS_LIMIT_S = 1.3
 """How long the watcher gives its keepers after the daemon's death."""
-_IGNORED = ("HUP", "INT", "QUIT", "TERM", "USR1", "USR2", "PIPE", "TSTP", "TTIN", "TTOU")
-_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+_IGNORED = tuple(
+    getattr(_signal, f"SIG{name}")
+    for name in ("HUP", "INT", "QUIT", "TERM", "USR1", "USR2", "PIPE", "TSTP", "TTIN", "TTOU")
+    if hasattr(_signal, f"SIG{name}")
+)
 
 
 def main() -> NoReturn:
@@ -70,9 +73,9 @@ def main() -> NoReturn:
                 continue  # the one that listed the directory
     os.set_inheritable(3, False)
     _signal.pthread_sigmask(_signal.SIG_SETMASK, [])
-    for short in _IGNORED:
-        _signal.signal(getattr(_signal, f"SIG{short}"), _signal.SIG_IGN)
-    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    for number in _IGNORED:
+        _signal.signal(number, _signal.SIG_IGN)
+    _be_subreaper()
     control = _socket.socket(fileno=3)
     wakeup = _trees.wake_on_child_exit()
     keepers: set[int] = set()
@@ -125,37 +128,39 @@ class _Keeper:
     def __init__(self, control: _socket.socket) -> None:
         self._control = control
         self._wakeup = _trees.wake_on_child_exit()
-        self._poll = select.poll()
-        self._poll.register(self._wakeup, select.POLLIN)
         self._mark = b""
         self._pid = 0
-        self._exec_report = -1
         self._grace = b""
-        self._drained: set[int] = set()
 
     def run(self) -> int:
         """Run the command that the daemon asks for, and stay until its tree is gone.
 
         Returns the exit status: 0 when nothing is left.
         """
-        _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+        _be_subreaper()
         if not self._start():
             return 0
-        self._poll.register(self._control.fileno(), select.POLLIN)
-        self._poll.register(self._exec_report, select.POLLIN)
+        drained: set[int] = set()
+        poll = select.poll()
+        poll.register(self._wakeup, select.POLLIN)
+        poll.register(self._control.fileno(), select.POLLIN)
         wanted = True
         while wanted and self._alive():
-            for fd, _ in self._poll.poll(None if _trees.LINUX else 1000):
+            for fd, _ in poll.poll(None if _trees.LINUX else 1000):
                 if fd == self._wakeup:
                     os.read(fd, 512)
-                elif fd == self._exec_report:
-                    self._read_exec_report()
-                elif fd == self._control.fileno():
-                    wanted = self._read_control()
-                elif fd in self._drained and not _drain(fd):
-                    self._poll.unregister(fd)
-                    self._drained.discard(fd)
-                    os.close(fd)
+                elif fd in drained:
+                    if not _drain(fd):
+                        poll.unregister(fd)
+                        drained.discard(fd)
+                        os.close(fd)
+                else:
+                    fds: list[int] = []
+                    wanted = self._read_control(fds)
+                    for new in fds:
+                        os.set_blocking(new, False)
+                        poll.register(new, select.POLLIN)
+                    drained.update(fds)
         if not wanted:
             grace_s = int(self._grace) / 1000 if self._grace else GRACE_S
             if not _trees.end_tree(self._tree, grace_s, self._wakeup, self._reap):
@@ -164,7 +169,7 @@ class _Keeper:
         return 0
 
     def _start(self) -> bool:
-        """Read the request and fork the command; False when the daemon has gone meanwhile."""
+        """Read the request and start the program; False when there is nothing to wait for."""
         fds: list[int] = []
         data = b""
         size = 4
@@ -178,17 +183,20 @@ class _Keeper:
         self._grace = data[size:]  # the end may be asked for before we have started
         argv, cwd, env, numbers = marshal.loads(data[4:size])  # noqa: S302 - from our own daemon
         self._mark = env.get(_trees.MARK.encode(), b"")
-        reader, writer = os.pipe()
-        keeper = os.getpid()
         # Said before the program can do anything to us.
-        self._send(b"keeper %d\n" % keeper)
-        self._pid = os.fork()
-        if self._pid == 0:
-            _execute(
-                argv, cwd, env, dict(zip(numbers, fds, strict=True)), report=writer, keeper=keeper
-            )
-        self._exec_report = reader
-        for fd in (writer, *fds):
+        self._send(b"keeper %d\n" % os.getpid())
+        failed = b"cwd"
+        try:
+            os.chdir(cwd)
+            failed = b"program"
+            self._pid = _spawn(argv, env, dict(zip(numbers, fds, strict=True)))
+        except (OSError, ValueError) as error:
+            number = getattr(error, "errno", None) or 22  # EINVAL
+            self._send(b"failed %d %s\n" % (number, failed))
+            return False
+        self._send(b"started %d\n" % self._pid)
+        os.chdir("/")
+        for fd in fds:
             os.close(fd)
         return True
 
@@ -204,38 +212,16 @@ class _Keeper:
 
         def note(pid: int, status: int) -> None:
             if pid == self._pid:
-                ended.append(status)
+                ended.append(os.waitstatus_to_exitcode(status))
 
         alive = _trees.reap(note)
-        for status in ended:
-            if self._read_exec_report():
-                code = os.waitstatus_to_exitcode(status)
-                self._send(b"exited %d %d\n" % (128 - code if code < 0 else code, alive))
+        for code in ended:
+            self._send(b"exited %d %d\n" % (128 - code if code < 0 else code, alive))
         return alive
 
-    def _read_exec_report(self) -> bool:
-        """Say how the start went, once; False when it failed."""
-        if self._exec_report < 0:
-            return True
-        failure = os.read(self._exec_report, 64)
-        self._poll.unregister(self._exec_report)
-        os.close(self._exec_report)
-        self._exec_report = -1
-        if failure:
-            self._pid = 0
-            self._send(b"failed %s\n" % failure)
-            return False
-        self._send(b"started %d\n" % self._pid)
-        return True
-
-    def _read_control(self) -> bool:
-        """Do what the daemon says; False when the tree is to be ended."""
-        fds: list[int] = []
+    def _read_control(self, fds: list[int]) -> bool:
+        """Take what the daemon says, and pipes to drain; False when the tree is to be ended."""
         data = _receive(self._control, 64, fds)
-        for fd in fds:
-            os.set_blocking(fd, False)
-            self._drained.add(fd)
-            self._poll.register(fd, select.POLLIN)
         self._grace += data.replace(b"d", b"")
         return bool(data)
 
@@ -250,35 +236,29 @@ class _Keeper:
         return tree if _trees.LINUX else tree | _trees.marked(self._mark)
 
 
-def _execute(
-    argv: list[bytes],
-    cwd: bytes,
-    env: dict[bytes, bytes],
-    fds: dict[int, int],
-    *,
-    report: int,
-    keeper: int,
-) -> NoReturn:
-    """Become the command, in the forked child."""
-    failed = b"program"
-    try:
-        os.setsid()
-        _prctl(_PR_SET_PDEATHSIG, _signal.SIGKILL)
-        if os.getppid() != keeper:
-            os._exit(127)
-        for number, fd in fds.items():
-            os.dup2(fd, number)
-        for short in (*_IGNORED, "CHLD", "XFSZ"):
-            _signal.signal(getattr(_signal, f"SIG{short}"), _signal.SIG_DFL)
-        failed = b"cwd"
-        os.chdir(cwd)
-        failed = b"program"
-        os.execvpe(argv[0], argv, env)  # noqa: S606 - whether a shell is wanted, argv says
-    except (OSError, ValueError) as error:
-        number = getattr(error, "errno", None) or 22  # EINVAL
-        os.write(report, b"%d %s" % (number, failed))
-    finally:
-        os._exit(127)
+def _spawn(argv: list[bytes], env: dict[bytes, bytes], fds: dict[int, int]) -> int:
+    """Start a program in a session of its own, with what a keeper ignores at its default."""
+    names = [argv[0]]
+    if b"/" not in argv[0]:
+        path = env.get(b"PATH", os.defpath.encode())
+        names = [(folder or b".") + b"/" + argv[0] for folder in path.split(b":")]
+    failure = OSError(2, "No such program")
+    for name in names:
+        try:
+            return os.posix_spawn(
+                name,
+                argv,
+                env,
+                file_actions=[(os.POSIX_SPAWN_DUP2, fd, number) for number, fd in fds.items()],
+                setsid=True,
+                setsigmask=[],
+                setsigdef=[*_IGNORED, _signal.SIGCHLD, _signal.SIGXFSZ],
+            )
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except PermissionError as error:
+            failure = error
+    raise failure
 
 
 def _receive(sock: _socket.socket, size: int, fds: list[int]) -> bytes:
@@ -303,10 +283,11 @@ def _drain(fd: int) -> bool:
         return True
 
 
-def _prctl(option: int, value: int) -> None:
+def _be_subreaper() -> None:
+    """Have all orphaned descendants handed to this process; only Linux does that."""
     if _trees.LINUX:
         import ctypes
 
-        libc = ctypes.CDLL(None, use_errno=True)
-        zero = ctypes.c_ulong(0)
-        libc.prctl(option, ctypes.c_ulong(value), zero, zero, zero)
+        prctl = ctypes.CDLL(None).prctl
+        one, zero = ctypes.c_ulong(1), ctypes.c_ulong(0)
+        prctl(36, one, zero, zero, zero)  # PR_SET_CHILD_SUBREAPER

@@ -113,6 +113,7 @@ class LocalShell:
         secret_variables: Collection[str] = (),
     ) -> None:
         self._shell_path = shell_path
+        self._shell: str | None = None
         self._command_prefix = command_prefix
         self._secret_variables = frozenset(secret_variables)
         self._children: set[Child] = set()
@@ -181,7 +182,9 @@ class LocalShell:
         self, command: str, cwd: Path, env: Mapping[str, str], pipe: OutputPipe
     ) -> Child:
         environment = {**command_environment(os.environ, self._secret_variables), **env}
-        shell = await run_blocking(_find_shell, self._shell_path, environment.get("PATH"))
+        if self._shell is None:
+            self._shell = await run_blocking(_find_shell, self._shell_path, environment.get("PATH"))
+        shell = self._shell
         if self._command_prefix:
             command = f"{self._command_prefix}\n{command}"
         try:
