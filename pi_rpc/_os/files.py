@@ -8,7 +8,6 @@ be written.
 import contextlib
 import errno
 import os
-import secrets
 import stat
 import sys
 from pathlib import Path
@@ -39,7 +38,7 @@ def atomic_replace(path: Path, data: bytes, *, fsync: bool = False) -> None:
         if not os.access(target, os.W_OK):
             # A rename would succeed, but write protection is meant to stop exactly this.
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
-    temp = target.with_name(f".pi-rpc-{secrets.token_hex(8)}.tmp")
+    temp = target.with_name(f".pi-rpc-{os.urandom(8).hex()}.tmp")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
     flags |= getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
     # A new file gets what the umask leaves; a replacement stays private until it is complete.

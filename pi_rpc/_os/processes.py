@@ -207,13 +207,12 @@ async def spawn(
     ``EINVAL`` stands for text that no program can be given, such as a NUL.
     """
     import marshal
-    import secrets
 
     from pi_rpc._os._trees import MARK
 
     if sys.platform == "win32":
         raise OSError(errno.ENOSYS, "Running programs is not supported on this system", argv[0])
-    mark = secrets.token_hex(8)
+    mark = os.urandom(8).hex()
     attached = {n: fd for n, fd in enumerate((stdin, stdout, stderr)) if fd is not None}
     try:
         environment = {_encode(k): _encode(v) for k, v in {**env, MARK: mark}.items()}

@@ -9,7 +9,6 @@ import errno
 import math
 import os
 import re
-import shutil
 import time
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
@@ -274,6 +273,8 @@ def _find_shell(configured: str | None, path: str | None) -> str:
         return str(Path(configured).expanduser())
     if os.access("/bin/bash", os.X_OK):
         return "/bin/bash"
+    import shutil
+
     return shutil.which("bash", path=path) or shutil.which("sh", path=path) or "/bin/sh"
 
 
