@@ -50,7 +50,6 @@ from pi_rpc.llm.messages import AssistantMessage, ThinkingLevel, UserMessage
 from pi_rpc.llm.models import Model
 from pi_rpc.llm.provider import StreamFn
 from pi_rpc.session.context import RUN_SETTLED, build_context, interrupted, transcript
-from pi_rpc.session.entries import MessageEntry
 from pi_rpc.session.storage import SessionError, SessionStorage
 
 __all__ = ["AgentHarness", "Listener", "Phase"]
@@ -88,11 +87,7 @@ class AgentHarness:
         self._stopped = False
         self._recorder = Recorder(session, self.queue, self.totals, self._notify)
         self._loop = LoopSetup(configuration, self.queue, stream_fn, tool_context)
-        for stored in session.entries():
-            if stored.role == "assistant" and isinstance(stored.entry, MessageEntry):
-                message = stored.entry.agent_message()
-                if isinstance(message, AssistantMessage):
-                    self.totals.add(message.usage)
+        self.totals.recount(session)
 
     # --- looking ---------------------------------------------------------------------------------
 
@@ -319,19 +314,12 @@ class AgentHarness:
 
     async def _take_in_foreign_entries(self) -> None:
         change = await self.session.refresh()
-        if change == "replaced":
-            raise HarnessError(
-                "storage",
-                f"{self.session.path} was replaced by another program; close the session and open"
-                " it again",
-            )
-        if change == "grown":
-            self.report(
-                Diagnostic(
-                    severity="info",
-                    message="another program added to this session; its entries were taken in",
-                )
-            )
+        if change == "unchanged":
+            return
+        self.totals.recount(self.session)
+        what = "added to" if change == "grown" else "replaced"
+        message = f"another program {what} the file of this session; it was read again"
+        self.report(Diagnostic(severity="info", message=message))
 
     async def _record_choices(self) -> None:
         for make in self.configuration.unrecorded(build_context(self.session.branch())):
@@ -352,8 +340,11 @@ class AgentHarness:
         else:
             for event in events:
                 await self._emit_one(run, event)
-        if self._pressure is not None:
-            await self._pressure()
+        signal = run.controller.signal
+        if self._pressure is not None and not signal.aborted:
+            # A receiver that has stopped reading must not keep a run from being stopped.
+            with signal.cancel_scope():
+                await self._pressure()
 
     async def _emit_one(self, run: Run, event: AgentEvent) -> None:
         match event:

@@ -5,6 +5,7 @@ Owns the translation from a session's choices to the loop's configuration. Does 
 """
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pi_rpc.agent.config import (
@@ -91,18 +92,33 @@ class LoopSetup:
             stream_options=StreamOptions(
                 session_id=session_id, idle_timeout_s=configuration.idle_timeout_s
             ),
-            tool_context=self.tool_context,
-            should_stop_after_turn=lambda _context: self._at_limit(run),
+            tool_context=self._tool_context(),
+            should_stop_after_turn=lambda turn: self._at_limit(run, turn),
             prepare_next_turn=self._next_turn,
             before_tool_call=self._before_tool_call,
             get_steering_messages=lambda: self._take("steer"),
             get_follow_up_messages=lambda: self._take("followUp"),
         )
 
+    def _tool_context(self) -> ToolContext:
+        model = self._configuration.require_model()
+        return replace(
+            self.tool_context,
+            supports_images="image" in model.input,
+            environment={
+                **self.tool_context.environment,
+                "PI_PROVIDER": model.provider,
+                "PI_MODEL": model.id,
+                "PI_REASONING_LEVEL": self._configuration.level,
+            },
+        )
+
     def _take(self, kind: QueueKind) -> list[UserMessage]:
         return [queued.message for queued in self._queue.take(kind)]
 
-    def _at_limit(self, run: Run) -> bool:
+    def _at_limit(self, run: Run, turn: TurnContext) -> bool:
+        if not turn.tool_results and not len(self._queue):
+            return False  # The run ends by itself; it was not cut short.
         run.limit = run.limit or run.reached(self._configuration.limits)
         return run.limit is not None
 

@@ -125,7 +125,7 @@ class Recorder:
                 data=list(prompt.attachments),
             )
             stored = await self._write(originals)
-            announced.append(EntryAppended(entry=Raw(stored.raw)))
+            announced.append(EntryAppended(entry=Raw(stored.json)))
         return announced
 
     async def record(self, make: Callable[[str, str | None, str], Any], *, now: bool) -> None:
@@ -138,7 +138,7 @@ class Recorder:
             return
         entry = make(self._session.new_id(), self._session.leaf_id, iso_now())
         stored = await self._write(entry)
-        self._notify([EntryAppended(entry=Raw(stored.raw))])
+        self._notify([EntryAppended(entry=Raw(stored.json))])
 
     async def flush(self) -> bool:
         """Store what waited for the end of the turn; True if anything did."""

@@ -17,6 +17,8 @@ from pi_rpc.llm.messages import (
     Usage,
     UsageCost,
 )
+from pi_rpc.session.entries import MessageEntry
+from pi_rpc.session.storage import SessionStorage
 
 __all__ = ["Totals", "add_usage", "context_tokens", "estimate_tokens"]
 
@@ -32,6 +34,15 @@ class Totals:
     def add(self, usage: Usage) -> None:
         """Count one more model call."""
         self.usage = add_usage(self.usage, usage)
+
+    def recount(self, session: SessionStorage) -> None:
+        """Start over with every reply of ``session``, on whatever branch."""
+        self.usage = Usage.ZERO
+        for stored in session.entries():
+            if stored.role == "assistant" and isinstance(stored.entry, MessageEntry):
+                message = stored.entry.agent_message()
+                if isinstance(message, AssistantMessage):
+                    self.add(message.usage)
 
     @property
     def cost(self) -> float:

@@ -33,7 +33,7 @@ from pi_rpc.session.store import JsonlSession
 
 __all__ = ["Host", "HostedSession", "SessionOptions"]
 
-_CLOSE_DEADLINE_S = 1.5
+_CLOSE_DEADLINE_S = 0.6
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +86,7 @@ class Host:
         self._stopped = False
         self._summaries: SummaryCache = {}
         self._on_open: list[Callable[[HostedSession], None]] = []
+        self._on_close: list[Callable[[HostedSession], None]] = []
 
     @property
     def models(self) -> ModelRegistry:
@@ -100,6 +101,10 @@ class Host:
     def on_open(self, listener: Callable[[HostedSession], None]) -> None:
         """Call ``listener`` with every session opened from now on, before its first event."""
         self._on_open.append(listener)
+
+    def on_close(self, listener: Callable[[HostedSession], None]) -> None:
+        """Call ``listener`` with every session that is closed from now on, after its last event."""
+        self._on_close.append(listener)
 
     def get(self, session_id: str) -> HostedSession:
         """The open session with this id."""
@@ -167,14 +172,23 @@ class Host:
     async def close(self, session_id: str) -> None:
         """End what the session does and let go of it."""
         hosted = self.get(session_id)
+        del self._sessions[session_id]
+        hosted.harness.stop()
         await hosted.harness.aclose()
-        self._sessions.pop(session_id, None)
+        for listener in self._on_close:
+            listener(hosted)
 
     def stop_all(self) -> None:
         """Tell every run to stop, and every later one as it starts; returns at once."""
         self._stopped = True
         for hosted in self._sessions.values():
             hosted.harness.stop()
+
+    async def settled(self) -> None:
+        """Return once no session has a run, and none has started one meanwhile."""
+        while runs := [each.harness.run for each in self._sessions.values() if each.harness.run]:
+            for run in runs:
+                await run.wait()
 
     async def aclose(self) -> None:
         """End everything, children included; bounded."""
@@ -283,10 +297,6 @@ class Host:
         environment = {"PI_SESSION_ID": session.session_id}
         if session.path is not None:
             environment["PI_SESSION_FILE"] = str(session.path)
-        if configuration.model is not None:
-            environment["PI_PROVIDER"] = configuration.model.provider
-            environment["PI_MODEL"] = configuration.model.id
-            environment["PI_REASONING_LEVEL"] = configuration.level
         return self.services.tool_context(configuration.cwd, environment)
 
 

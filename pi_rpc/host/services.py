@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Services"]
 
-_LOCAL_PROVIDER = "local"
+_LOCAL_MODEL = "local/smollm2-135m"
 
 
 class Services:
@@ -118,7 +118,7 @@ class Services:
         self, model: Model, context: Context, options: StreamOptions, /
     ) -> AssistantMessageStream:
         """Ask a model, with its credential; the embedded one is started when it is first asked."""
-        if model.provider == _LOCAL_PROVIDER:
+        if model.ref == _LOCAL_MODEL:
             if self._local is None:
                 from pi_rpc.llm.local import LocalModelServer
 

@@ -118,6 +118,7 @@ class Connection:
         self._host = Host(self.services, self._defaults, cwd, self._task_group)
         self.events = EventStream(self.peer, client_features(params).events)
         self._host.on_open(self.events.follow)
+        self._host.on_close(self.events.forget)
         self._task_group.start_soon(self.events.run)
         self.process_id = params.process_id or None
         self.initialized.set()
@@ -191,6 +192,8 @@ class Connection:
             return
         if not self._drain:
             self._host.stop_all()
+        else:
+            await self._host.settled()
 
     async def aclose(self) -> None:
         """End every session and every child."""

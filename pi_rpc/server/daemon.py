@@ -5,6 +5,7 @@ death of the client's process, a broken pipe. A second signal ends at once.
 """
 
 import logging
+import math
 import os
 import signal
 from dataclasses import dataclass
@@ -25,6 +26,11 @@ __all__ = ["DaemonOptions", "serve"]
 _log = logging.getLogger("pi_rpc.server")
 
 _SIGNAL_BASE = 128
+
+# Together with what closing sessions may take this stays below the two seconds of an orderly end.
+_GRACE_S = 0.7
+_FLUSH_S = 0.5
+
 _OWN_END = {"prompt", "continue"}
 """Methods that answer their own cancellation with a result."""
 
@@ -46,7 +52,13 @@ async def serve(
         connection = Connection(
             FEATURES, Services(), options.defaults, task_group, drain=options.drain
         )
-        peer = Peer(transport, connection, answers_cancel=lambda method: method in _OWN_END)
+        peer = Peer(
+            transport,
+            connection,
+            grace_s=math.inf if options.drain else _GRACE_S,
+            flush_s=math.inf if options.drain else _FLUSH_S,
+            answers_cancel=lambda method: method in _OWN_END,
+        )
         connection.peer = peer
         if greeted is not None:
             connection.begin(greeted)

@@ -46,9 +46,6 @@ __all__ = ["JsonlSession"]
 _DISK_DEADLINE_S = 10.0
 """A disk that has not answered by then counts as failed."""
 
-_MAKES_FILE = {"message", "custom_message"}
-"""Entries that a person would miss. Settings alone leave no file behind."""
-
 _Result = TypeVar("_Result")
 
 
@@ -80,7 +77,7 @@ class JsonlSession:
     ) -> "JsonlSession":
         """A new session in ``directory``.
 
-        The file is made with the first message; what is appended before waits in memory until then.
+        The file is made with the first entry: whoever appends one may announce it.
         ``parent_session`` is the path of the file it was forked from; ``roles`` are the message
         roles of the application. Raises ``ValueError`` for a ``session_id`` that is none.
         """
@@ -249,8 +246,8 @@ class JsonlSession:
         """Returns without a checkpoint after the write, so that memory follows in any case."""
         if self._file is not None:
             await self._append_to(self._file, _as_lines(staged))
-        elif any(stored.type in _MAKES_FILE and stored.role != "system" for stored in staged):
-            data = encode_header(self._header) + b"\n" + _as_lines(self._tree.in_order + staged)
+        else:
+            data = encode_header(self._header) + b"\n" + _as_lines(staged)
             lock = await _on_disk(lock_session, self._path)
             try:
                 self._file = await _on_disk(SessionFile.create, self._path, data)

@@ -213,6 +213,8 @@ async def test_configuring_changes_what_the_next_turn_uses_and_says_so(tmp_path:
         lifted = await client.request("session/configure", {"limits": {}, "name": ""})
         assert "limits" not in lifted
         assert "name" not in lifted
+        cleared = [name for each in client.events for name in each.get("removed", [])]
+        assert cleared == ["limits", "name"]
 
 
 @pytest.mark.parametrize(

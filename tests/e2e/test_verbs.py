@@ -282,6 +282,15 @@ async def test_a_turn_limit_ends_the_run_with_limit(tmp_path: Path) -> None:
         assert client.events[-1]["aborted"] is False
 
 
+async def test_a_run_that_ends_by_itself_at_its_turn_limit_was_not_cut_short(
+    tmp_path: Path,
+) -> None:
+    async with editor(tmp_path, [[say("done")]]) as client:
+        await client.request("session/configure", {"limits": {"turns": 1}})
+        result = await client.request("prompt", {"message": "go"})
+        assert (result["stopReason"], result["text"]) == ("stop", "done")
+
+
 async def test_a_time_limit_ends_the_run_with_limit_and_keeps_what_there_is(tmp_path: Path) -> None:
     async with editor(tmp_path, [[say("half"), hold()]]) as client:
         await client.request("session/configure", {"limits": {"seconds": 0.5}})

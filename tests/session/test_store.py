@@ -8,8 +8,6 @@ from pathlib import Path
 import anyio
 import pytest
 
-from pi_rpc.agent.messages import BashExecutionMessage
-from pi_rpc.llm.messages import SystemMessage
 from pi_rpc.session import (
     EntryNotFoundError,
     JsonlSession,
@@ -20,7 +18,7 @@ from pi_rpc.session import (
     SessionStorageError,
     _file,
 )
-from pi_rpc.session.entries import BranchSummaryEntry, CustomMessageEntry, MessageEntry
+from pi_rpc.session.entries import BranchSummaryEntry, MessageEntry
 from tests.session.builders import (
     FIXTURE,
     assistant,
@@ -29,7 +27,6 @@ from tests.session.builders import (
     leaf_entry,
     message_entry,
     model_entry,
-    name_entry,
     place,
     texts,
     user_entry,
@@ -59,20 +56,17 @@ def written(tmp_path: Path, *parts: bytes) -> Path:
     return path
 
 
-async def test_a_session_without_messages_leaves_no_file(tmp_path: Path) -> None:
+async def test_a_session_without_entries_leaves_no_file(tmp_path: Path) -> None:
     session = await JsonlSession.create(tmp_path / "new", "/w")
-    await session.append(model_entry(session))
-    await session.append(name_entry(session, "nothing said"))
-    assert session.name == "nothing said"
-    assert len(session.branch()) == 2
     await session.sync()
     await session.aclose()
     assert not (tmp_path / "new").exists()
 
 
-async def test_the_first_message_writes_the_header_and_what_had_waited(tmp_path: Path) -> None:
+async def test_the_first_entry_of_any_kind_makes_the_file(tmp_path: Path) -> None:
     session = await JsonlSession.create(tmp_path / "new", "/w", parent_session="/p.jsonl")
     model = await session.append(model_entry(session))
+    assert len(session.path.read_bytes().splitlines()) == 2
     first = await session.append(user_entry(session))
     lines = [json.loads(text) for text in session.path.read_text().splitlines()]
     assert [entry["type"] for entry in lines] == ["session", "model_change", "message"]
@@ -82,23 +76,6 @@ async def test_the_first_message_writes_the_header_and_what_had_waited(tmp_path:
     assert first.parent_id == model.id
     assert session.path.stat().st_mode & 0o077 == 0
     await session.sync()
-    await session.aclose()
-
-
-@pytest.mark.parametrize("kind", ["bash", "custom"])
-async def test_a_message_of_any_kind_makes_the_file(tmp_path: Path, kind: str) -> None:
-    session = await JsonlSession.create(tmp_path, "/w")
-    await session.append(message_entry(session, SystemMessage(content="s", timestamp=1)))
-    assert not session.path.exists()
-    if kind == "bash":
-        bash = BashExecutionMessage(
-            command="ls", output="", cancelled=False, truncated=False, timestamp=1
-        )
-        await session.append(message_entry(session, bash))
-    else:
-        note = CustomMessageEntry(**place(session), custom_type="n", content="", display=True)
-        await session.append(note)
-    assert len(session.path.read_bytes().splitlines()) == 3
     await session.aclose()
 
 
@@ -489,7 +466,6 @@ async def test_a_file_that_cannot_be_made_leaves_nothing_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session = await JsonlSession.create(tmp_path, "/w")
-    await session.append(model_entry(session))
     entry = user_entry(session)
 
     def full_disk(fd: int, data: bytes) -> None:
@@ -501,10 +477,10 @@ async def test_a_file_that_cannot_be_made_leaves_nothing_behind(
         with pytest.raises(SessionStorageError):
             await session.append(entry)
     assert os.listdir(tmp_path) == []
-    assert len(session.branch()) == 1
+    assert session.branch() == []
     await session.append(entry)
     await session.aclose()
-    assert len(session.path.read_bytes().splitlines()) == 3
+    assert len(session.path.read_bytes().splitlines()) == 2
 
 
 async def test_a_file_of_the_same_name_is_not_overwritten(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from pi_rpc._os.threads import run_blocking
 from pi_rpc.harness.errors import HarnessError
+from pi_rpc.harness.runs import Limits
 from pi_rpc.host.host import HostedSession
 from pi_rpc.jsonrpc.peer import Request
 from pi_rpc.protocol import requests as r
@@ -126,7 +127,7 @@ async def handle_entry(connection: Connection, request: Request) -> r.SessionEnt
     stored = hosted.harness.session.entry(params.entry_id)
     if stored is None:
         raise _no_entry(params.entry_id)
-    return r.SessionEntryResult(entry=Raw(stored.raw))
+    return r.SessionEntryResult(entry=Raw(stored.json))
 
 
 async def handle_entries(connection: Connection, request: Request) -> r.SessionEntriesResult:
@@ -142,7 +143,7 @@ async def handle_entries(connection: Connection, request: Request) -> r.SessionE
         first = places[0]
     last = first + params.limit if params.limit else len(entries)
     return r.SessionEntriesResult(
-        entries=[Raw(each.raw) for each in entries[first:last]],
+        entries=[Raw(each.json) for each in entries[first:last]],
         leaf_id=hosted.harness.session.leaf_id,
         has_more=last < len(entries),
     )
@@ -211,6 +212,6 @@ async def _configure(
         harness.changed(additionalDirectories=params.additional_directories)
     if params.limits is not UNSET:
         choices.limits = limits_of(params.limits)
-        harness.changed(limits=params.limits)
+        harness.changed(limits=None if choices.limits == Limits() else params.limits)
     if params.name is not UNSET:
         await harness.rename(params.name)
