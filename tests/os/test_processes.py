@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -437,3 +438,35 @@ async def test_parents_are_the_same_with_and_without_proc(monkeypatch: pytest.Mo
         assert sleeper.pid in _trees.descendants()
         assert _trees.descendants(spare=[sleeper.pid]).isdisjoint([sleeper.pid])
         sleeper.kill()
+
+
+STARTER = """
+import os, sys, anyio
+from pathlib import Path
+from pi_rpc._os.processes import spawn
+
+async def main():
+    print("ready", flush=True)
+    for _ in range(200):
+        await spawn(["/bin/sh", "-c", sys.argv[1]], cwd=Path("/"), env=dict(os.environ))
+
+anyio.run(main)
+"""
+
+
+async def test_killed_at_any_moment_of_a_start_it_leaves_nothing() -> None:
+    marker = new_marker()
+    chance = random.Random(7)
+    command = f"(setsid sleep {marker} &) ; sleep {marker}"
+    for _ in range(10):
+        with subprocess.Popen(
+            [sys.executable, "-c", STARTER, command],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd=HERE,
+        ) as owner:
+            assert owner.stdout is not None
+            assert owner.stdout.readline() == b"ready\n"
+            await anyio.sleep(chance.uniform(0, 0.15))
+            owner.kill()
+        await wait_until_gone(marker)
