@@ -147,6 +147,19 @@ class Credentials:
             headers["Authorization"] = f"Bearer {key}"
         return headers
 
+    def variables(self) -> frozenset[str]:
+        """Every environment variable that may hold a key, those that ``models.json`` names too."""
+        written = [
+            text
+            for provider in self._custom.current().providers.values()
+            for text in (
+                provider.api_key or "",
+                *provider.headers.values(),
+                *(value for each in provider.model_headers.values() for value in each.values()),
+            )
+        ]
+        return key_variables().union(*(needs(text) for text in written))
+
     def hint(self, provider: str) -> str:
         """How a person gives us the key of ``provider``, for the end of a sentence."""
         names = ENVIRONMENT_KEYS.get(provider)

@@ -109,7 +109,10 @@ class Services:
         return ToolContext(
             cwd=cwd,
             files=LocalFiles(),
-            shell=LocalShell(shell_path=self.settings.shell_path),
+            shell=LocalShell(
+                shell_path=self.settings.shell_path,
+                secret_variables=self.credentials.variables(),
+            ),
             environment=environment,
             command_timeout_s=limit or None,
         )

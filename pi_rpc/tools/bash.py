@@ -41,6 +41,10 @@ _PARAMETERS: dict[str, Any] = {
 }
 
 
+ABORT_GRACE_S = 2.0
+"""After an abort, the time to end a command's whole tree and give back what it had printed."""
+
+
 def bash_tool() -> AgentTool:
     """The ``bash`` tool. Details: ``{truncation?, fullOutputPath?}``.
 
@@ -61,6 +65,7 @@ def bash_tool() -> AgentTool:
         parameters=_PARAMETERS,
         execute=_execute,
         kind="execute",
+        abort_grace_s=ABORT_GRACE_S,
         describe=_describe,
         snippet="Run shell commands",
     )
