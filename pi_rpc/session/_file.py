@@ -36,6 +36,19 @@ def _write_all(fd: int, data: bytes) -> None:
         rest = rest[os.write(fd, rest) :]
 
 
+def _appear(unfinished: Path, path: Path) -> None:
+    """Give a finished file its name, unless something has it already."""
+    try:
+        os.link(unfinished, path)
+    except FileExistsError:
+        raise
+    except OSError:
+        # A file system without hard links.
+        if path.exists():
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from None
+        unfinished.rename(path)
+
+
 class SessionFile:
     """An open session file.
 
@@ -61,19 +74,27 @@ class SessionFile:
 
     @classmethod
     def create(cls, path: Path, data: bytes) -> "SessionFile":
-        """Make a new file that holds ``data``. Raises ``OSError``, and then there is no file."""
+        """Make a new file that holds ``data``. Raises ``OSError``, and then there is no file.
+
+        It appears whole: a death while it is written leaves no file without a header.
+        """
         path.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+        unfinished.unlink(missing_ok=True)
         # Conversations hold what people would not show to others on the machine.
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | _FLAGS, 0o600)
-        file = cls(path, fd)
-        file._new = True
+        fd = os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | _FLAGS, 0o600)
         try:
-            file.append(data)
+            _write_all(fd, data)
+            _appear(unfinished, path)
         except BaseException:
             os.close(fd)
-            with contextlib.suppress(OSError):
-                path.unlink()
             raise
+        finally:
+            with contextlib.suppress(OSError):
+                unfinished.unlink()
+        file = cls(path, fd)
+        file.size = file.line_start = len(data)
+        file._new = file._unsynced = True
         return file
 
     @classmethod

@@ -56,13 +56,12 @@ async def test_every_announced_entry_survives_a_crash_in_a_write(
     await again.aclose()
 
 
-async def test_a_crash_while_the_file_is_made_leaves_a_file_that_opens(tmp_path: Path) -> None:
-    assert crash(tmp_path, 0, 0.0, "kill") == []
-    (path,) = tmp_path.glob("*.jsonl")
-    session = await JsonlSession.open(path, cwd="/w")
-    assert session.session_id == "crash"
-    await session.append(user_entry(session))
-    await session.aclose()
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+async def test_a_crash_while_the_file_is_made_leaves_no_session(
+    tmp_path: Path, share: float
+) -> None:
+    assert crash(tmp_path, 0, share, "kill") == []
+    assert list(tmp_path.glob("*.jsonl")) == []
 
 
 async def test_crash_after_crash_loses_nothing(tmp_path: Path) -> None:
