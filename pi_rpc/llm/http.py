@@ -48,7 +48,8 @@ _LAST_READS_S = 3.0
 """How long to wait for usage and the closing marker once the reply itself is complete."""
 _DRAIN_S = 0.1
 """How long to wait for the end of the body after the closing marker, to keep the connection."""
-
+_NO_ANSWER = "Server disconnected without sending a response."
+"""What the library says when a connection ended where an answer should have begun."""
 
 _LOOPBACK = ("all://localhost", "all://127.0.0.1", "all://[::1]")
 
@@ -190,14 +191,49 @@ async def _send(request: EventRequest) -> "httpx.Response":
         # The library's own complaint would quote the value.
         if not value.isascii() or any(ord(char) < 32 and char != "\t" for char in value):
             raise AuthError(f"the header {name} for {request.provider} has forbidden characters")
+    # Each turn that finds its idle connection closed uses it up; the last connects anew.
+    while (response := await _post(client, request, headers, timeout)) is None:
+        _log.debug("%s had closed an idle connection", request.provider)
+    return response
+
+
+async def _post(
+    client: "httpx.AsyncClient",
+    request: EventRequest,
+    headers: Mapping[str, str],
+    timeout: "httpx.Timeout",
+) -> "httpx.Response | None":
+    """The answer's head; None if an idle connection was used again and ended without any answer.
+
+    Servers close idle connections when they like, perhaps just as we send. Nothing was answered
+    then, so it is safe to ask once more.
+    """
+    import httpx
+
+    is_fresh = False
+
+    async def note(event: str, _: object) -> None:
+        nonlocal is_fresh
+        is_fresh = is_fresh or ".connect_" in event
+
     try:
         built = client.build_request(
-            "POST", request.url, headers=headers, content=request.body, timeout=timeout
+            "POST",
+            request.url,
+            headers=headers,
+            content=request.body,
+            timeout=timeout,
+            extensions={"trace": note},
         )
         return await client.send(built, stream=True)
     except httpx.InvalidURL as error:
         raise BadRequestError(f"the address of {request.provider} is not a valid URL") from error
     except httpx.HTTPError as error:
+        was_lost = isinstance(error, (httpx.ReadError, httpx.WriteError)) or (
+            isinstance(error, httpx.RemoteProtocolError) and str(error) == _NO_ANSWER
+        )
+        if was_lost and not is_fresh:
+            return None
         raise _network_failure(error, request) from error
 
 

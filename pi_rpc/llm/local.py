@@ -143,9 +143,7 @@ class LocalModelServer:
             if model.api != "anthropic-messages":
                 address += "/v1"
             served = msgspec.structs.replace(model, base_url=address)
-            # The server ends idle connections after seconds, perhaps just when one is used again.
-            headers = {**options.headers, "connection": "close"}
-            signed = replace(options, api_key=self.api_key, headers=headers)
+            signed = replace(options, api_key=self.api_key)
             async with aclosing(
                 provider_for(model.api)(served, context, signed, builder)
             ) as events:

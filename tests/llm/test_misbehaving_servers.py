@@ -402,6 +402,81 @@ async def test_a_connection_is_used_again_after_a_whole_reply(
     assert connections == 1
 
 
+WHOLE = (
+    b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: 76\r\n\r\n"
+    b'data: {"choices":[{"delta":{},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n     '
+)
+
+
+@pytest.mark.parametrize("how", ["closed", "reset"])
+async def test_an_idle_connection_that_is_closed_as_it_is_used_again_is_replaced(
+    serve: Any, make_model: Callable[..., Model], hello: Context, how: str
+) -> None:
+    opened, ended = 0, 0
+
+    async def answer(exchange: Any) -> None:
+        nonlocal opened, ended
+        opened += 1
+        await exchange.send(WHOLE)
+        await exchange.stream.receive()  # the next request: it was sent before we close
+        ended += 1
+        if how == "reset":
+            await exchange.reset()
+
+    async with serve(answer) as server:
+        model = make_model(base_url=server.url)
+        for _ in range(3):
+            with anyio.fail_after(5):
+                stream = stream_simple(model, hello)
+                assert (await stream.result()).stop_reason == "stop", stream.error
+    assert (opened, ended) == (3, 2)
+
+
+async def test_a_new_connection_that_ends_without_an_answer_is_a_failure_at_once(
+    serve: Any, make_model: Callable[..., Model], hello: Context
+) -> None:
+    opened = 0
+
+    async def answer(exchange: Any) -> None:
+        nonlocal opened
+        opened += 1
+        if opened == 1:
+            await exchange.send(WHOLE)
+            await exchange.stream.receive()
+
+    async with serve(answer) as server:
+        model = make_model(base_url=server.url)
+        assert (await stream_simple(model, hello).result()).stop_reason == "stop"
+        with anyio.fail_after(5):
+            stream = stream_simple(model, hello)
+            message = await stream.result()
+    assert isinstance(stream.error, NetworkError)
+    assert is_retryable(message, stream.error)
+    assert opened == 2, "the idle one was replaced once, the new one was not"
+
+
+async def test_an_idle_connection_that_ends_within_an_answer_is_not_replaced(
+    serve: Any, make_model: Callable[..., Model], hello: Context
+) -> None:
+    opened = 0
+
+    async def answer(exchange: Any) -> None:
+        nonlocal opened
+        opened += 1
+        await exchange.send(WHOLE)
+        await exchange.stream.receive()
+        await exchange.send(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n: hi\n\n")
+
+    async with serve(answer) as server:
+        model = make_model(base_url=server.url)
+        assert (await stream_simple(model, hello).result()).stop_reason == "stop"
+        with anyio.fail_after(5):
+            stream = stream_simple(model, hello)
+            assert (await stream.result()).stop_reason == "error"
+    assert isinstance(stream.error, MalformedStreamError)
+    assert opened == 1
+
+
 async def test_comments_without_an_end_do_not_hold_a_whole_reply(
     ask: Ask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
