@@ -246,6 +246,24 @@ async def test_the_key_travels_in_the_header_of_its_kind(
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize("place", ["model", "call"])
+async def test_a_key_is_kept_from_a_gateway_with_a_credential_of_its_own(
+    serve: Any, claude: MakeModel, hello: Context, place: str
+) -> None:
+    async def answer(exchange: Any) -> None:
+        await exchange.head("401 Unauthorized", "application/json")
+
+    own = {"Authorization": "Bearer gateway"}
+    async with serve(answer) as server:
+        model = claude(base_url=server.url, headers=own if place == "model" else {})
+        options = StreamOptions(api_key="sk-ant-x", headers=own if place == "call" else {})
+        await stream_simple(model, hello, options).result()
+    (asked,) = server.asked
+    assert asked.headers["authorization"] == "Bearer gateway"
+    assert "x-api-key" not in asked.headers
+
+
+@pytest.mark.anyio
 async def test_interleaved_thinking_is_asked_for_with_a_budget_only(
     serve: Any, claude: MakeModel, hello: Context
 ) -> None:

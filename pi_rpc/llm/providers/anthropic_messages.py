@@ -1,8 +1,8 @@
 """The dialect ``anthropic-messages``: Anthropic's Messages API and servers that speak it.
 
 Owns reading the streamed answer. What is sent is ``_anthropic_payload``. A server is asked at
-``<base URL>/v1/messages``; a key goes into ``x-api-key``, an OAuth token into ``authorization``,
-and without either no credential is sent.
+``<base URL>/v1/messages``; a key goes into ``x-api-key`` unless the extra headers bring
+``authorization``, an OAuth token into ``authorization``; without either no credential is sent.
 """
 
 from collections.abc import AsyncIterator
@@ -124,7 +124,7 @@ def _headers(model: Model, options: StreamOptions, payload: dict[str, Any]) -> d
     if key and key.startswith(_OAUTH_PREFIX):
         headers["authorization"] = f"Bearer {key}"
         betas.append(_OAUTH)
-    elif key:
+    elif key and not _brings_authorization(model, options):
         headers["x-api-key"] = key
     thinking = payload.get("thinking") or {}
     if thinking.get("type") == "enabled" and not thinks_adaptively(model):
@@ -132,6 +132,12 @@ def _headers(model: Model, options: StreamOptions, payload: dict[str, Any]) -> d
     if betas:
         headers["anthropic-beta"] = ",".join(betas)
     return headers
+
+
+def _brings_authorization(model: Model, options: StreamOptions) -> bool:
+    """A gateway's own credential is in the extra headers; the key is not for it to see."""
+    extra = (*(model.headers or {}), *options.headers)
+    return any(name.lower() == "authorization" for name in extra)
 
 
 class _Reader:
