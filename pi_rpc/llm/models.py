@@ -151,5 +151,8 @@ def cost_of(model: Model, usage: Usage) -> UsageCost:
 
 
 def priced(model: Model, usage: Usage) -> Usage:
-    """``usage`` with its cost filled in."""
-    return msgspec.structs.replace(usage, cost=cost_of(model, usage))
+    """``usage`` with its cost filled in; what the provider says it billed is kept."""
+    cost = msgspec.structs.replace(
+        cost_of(model, usage), total_from_provider=usage.cost.total_from_provider
+    )
+    return msgspec.structs.replace(usage, cost=cost)

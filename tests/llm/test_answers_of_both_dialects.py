@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from msgspec import UNSET
 
 from pi_rpc.llm.errors import (
     ContextOverflowError,
@@ -205,6 +206,19 @@ async def test_usage_is_read_from_wherever_it_stands(ask: Ask, usage: Any, expec
         numbers = message.usage
         assert (numbers.input, numbers.output, numbers.cache_read, numbers.cache_write) == expected
         assert numbers.total_tokens == sum(expected)
+
+
+@pytest.mark.parametrize(
+    ("said", "billed"),
+    [(0.25, 0.25), (0, 0), ("0.25", UNSET), ({"total": 1}, UNSET), (True, UNSET), (None, UNSET)],
+)
+async def test_what_the_provider_billed_is_kept_beside_the_price(
+    ask: Ask, said: Any, billed: Any
+) -> None:
+    usage = {"prompt_tokens": 10, "completion_tokens": 5, "cost": said}
+    _, message, _ = await ask(delta(content="x"), finish("stop"), {"choices": [], "usage": usage})
+    assert message.usage.cost.total_from_provider == billed
+    assert message.usage.cost.total == pytest.approx(20 / 1e6)
 
 
 @pytest.mark.parametrize(

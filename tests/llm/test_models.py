@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from pi_rpc.llm.messages import ThinkingLevel, Usage
+from pi_rpc.llm.messages import ThinkingLevel, Usage, UsageCost
 from pi_rpc.llm.models import (
     CostTier,
     Model,
@@ -91,6 +91,13 @@ def test_the_highest_tier_below_the_whole_input_prices_the_whole_request() -> No
     assert price(input=101) == pytest.approx(202)
     assert price(input=50, cache_read=40, cache_write=11) == pytest.approx(100)
     assert price(input=301) == pytest.approx(1204)
+
+
+def test_pricing_keeps_what_the_provider_billed() -> None:
+    billed = msgspec.structs.replace(UsageCost.ZERO, total_from_provider=0.25)
+    usage = msgspec.structs.replace(_usage(input=1_000_000), cost=billed)
+    cost = priced(_model(), usage).cost
+    assert (cost.total, cost.total_from_provider) == (pytest.approx(1), 0.25)
 
 
 def test_pricing_keeps_the_tokens() -> None:

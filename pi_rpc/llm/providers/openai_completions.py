@@ -83,6 +83,8 @@ class _Usage(Struct):
     completion_tokens_details: _CompletionDetails | None = None
     cached_tokens: int | None = None
     prompt_cache_hit_tokens: int | None = None
+    cost: Any = None
+    """US dollars at some gateways, something else at others."""
 
 
 class _Choice(Struct):
@@ -393,6 +395,12 @@ def _made_up_id() -> str:
     return f"call_{uuid.uuid4().hex[:24]}"
 
 
+def _billed(cost: Any) -> UsageCost:
+    if isinstance(cost, bool) or not isinstance(cost, (int, float)) or cost < 0:
+        return UsageCost.ZERO
+    return msgspec.structs.replace(UsageCost.ZERO, total_from_provider=float(cost))
+
+
 def _usage_of(usage: _Usage) -> Usage:
     prompt, output = usage.prompt_tokens or 0, usage.completion_tokens or 0
     details = usage.prompt_tokens_details
@@ -410,6 +418,6 @@ def _usage_of(usage: _Usage) -> Usage:
         cache_read=read,
         cache_write=written,
         total_tokens=max(prompt, read + written) + output,
-        cost=UsageCost.ZERO,
+        cost=_billed(usage.cost),
         reasoning=thought or UNSET,
     )
