@@ -63,7 +63,7 @@ def find_installation() -> Installation | None:
 
 
 def install(report: Callable[[str], None] | None = None) -> Installation:
-    """Put what is missing into this Python environment with pip, hashes checked; about 125 MB.
+    """Put what is missing into this Python environment with pip, hashes checked; about 130 MB.
 
     Does nothing when all is there. ``report`` gets pip's lines as they come. Blocks for as long as
     the download takes. Raises ``LocalModelError``; it says why, and what to do.
