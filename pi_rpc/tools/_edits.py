@@ -167,9 +167,9 @@ def _find(text: str, edits: Sequence[Edit], shown: str) -> tuple[list[_Match], b
         # to a model may well be what it meant.
         form, alike = _forgiving_occurrences(forgiving, edit.old)
         if len(exact) > 1:
-            problems.append(_ambiguous(name, text, exact, shown))
+            problems.append(_ambiguous(name, text, exact, shown, exactly=True))
         elif forgiving is not None and len(alike) > 1:
-            problems.append(_ambiguous(name, forgiving.normal, alike, shown))
+            problems.append(_ambiguous(name, forgiving.normal, alike, shown, exactly=False))
         elif exact:
             matches.append(_Match(index, exact[0], exact[0] + len(edit.old), edit.new))
         elif forgiving is not None and alike:
@@ -249,12 +249,15 @@ def _not_found(name: str, text: str, old: str, shown: str, *, large: bool) -> st
     return message + " Read that part of the file again and copy it."
 
 
-def _ambiguous(name: str, text: str, places: list[int], shown: str) -> str:
+def _ambiguous(name: str, text: str, places: list[int], shown: str, *, exactly: bool) -> str:
     lines = sorted({text.count("\n", 0, at) + 1 for at in places[:8]})
     where = ", ".join(map(str, lines)) + (", …" if len(places) > 8 else "")
     times = f"{len(places)} or more" if len(places) >= _MOST_PLACES else f"{len(places)}"
-    return (
-        f"{name} occurs {times} times in {shown}, at line{'s' if len(lines) > 1 else ''} {where} "
-        "(kinds of quotes, dashes and spaces, and white space at line ends, do not count). "
-        "Add neighbouring lines to it until it is unique."
+    message = (
+        f"{name} occurs {times} times in {shown}, at line{'s' if len(lines) > 1 else ''} {where}"
     )
+    if not exactly:
+        message += (
+            " (kinds of quotes, dashes and spaces, and white space at line ends, do not count)"
+        )
+    return message + ". Add neighbouring lines to it until it is unique."

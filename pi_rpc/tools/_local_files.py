@@ -95,8 +95,7 @@ class LocalFiles:
         """Replace the file as one step, creating parents; the old content survives a failure.
 
         A write that has begun is waited for, also by a cancelled caller."""
-        with anyio.CancelScope(shield=True):
-            await run_blocking(_write, path, data)
+        await run_blocking(_write, path, data)
 
 
 class LocalOpenFile:

@@ -38,7 +38,7 @@ def resolve_path(text: str, cwd: Path) -> Path:
     if name[:5].lower() == "file:":
         name = _path_of_url(name)
     elif name == "~" or name.startswith("~/"):
-        name = os.path.expanduser("~") + name[1:]  # noqa: PTH111 - Path() would drop a later NUL check
+        name = os.path.expanduser("~") + name[1:]  # noqa: PTH111 - text, not yet a path
     if not name:
         raise PortError("other", "The path is empty.")
     if "\0" in name:

@@ -37,7 +37,7 @@ def test_an_edit_may_delete() -> None:
 
 def test_a_passage_that_occurs_twice_is_refused_with_its_lines() -> None:
     message = refusal("x = 1\ny\nx = 1\n", ("x = 1", "x = 2"))
-    assert "oldText occurs 2 times in f.txt, at lines 1, 3" in message
+    assert "oldText occurs 2 times in f.txt, at lines 1, 3. Add" in message
     assert "unique" in message
 
 
@@ -228,7 +228,7 @@ def test_forgiven_and_exact_edits_go_together() -> None:
 def test_what_looks_the_same_elsewhere_makes_an_exact_passage_ambiguous() -> None:
     message = refusal('x = \u201ca\u201d\nx = "a"\n', ('x = "a"', "y"))
     assert "occurs 2 times" in message
-    assert "at lines 1, 2" in message
+    assert "at lines 1, 2 (kinds of quotes" in message
 
 
 def test_a_space_at_the_end_of_a_passage_counts_inside_a_line() -> None:

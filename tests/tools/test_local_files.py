@@ -112,6 +112,7 @@ async def test_a_file_that_becomes_a_pipe_between_look_and_open_is_refused(
     really_open = os.open
 
     def swap(name: Path, flags: int, *rest: int) -> int:
+        assert flags & os.O_NONBLOCK  # else this would wait for a writer
         path.unlink()
         os.mkfifo(path)
         return really_open(name, flags, *rest)
