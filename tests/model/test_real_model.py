@@ -25,6 +25,7 @@ from pi_rpc.llm.messages import (
     TextBlock,
     ToolCall,
     ToolResultMessage,
+    Usage,
     UserMessage,
     now_ms,
     text_of,
@@ -41,6 +42,15 @@ READ = ToolSpec(
         "type": "object",
         "properties": {"path": {"type": "string", "description": "The file."}},
         "required": ["path"],
+    },
+)
+BASH = ToolSpec(
+    name="bash",
+    description="Run a command.",
+    parameters={
+        "type": "object",
+        "properties": {"command": {"type": "string", "description": "The command."}},
+        "required": ["command"],
     },
 )
 
@@ -126,6 +136,57 @@ async def test_a_tool_is_called_and_its_result_is_answered(
     assert text_of(answer.content).strip()
     assert not [block for block in answer.content if isinstance(block, ToolCall)]
     _check_usage(answer)
+
+
+@pytest.mark.parametrize(
+    ("question", "name", "arguments"),
+    [
+        ("Read the file README.md please.", "read", {"path": "README.md"}),
+        ("Run the command cat README.md", "bash", {"command": "cat README.md"}),
+    ],
+)
+async def test_the_same_question_always_leads_to_the_same_call(
+    local_server: LocalModelServer,
+    model: Model,
+    question: str,
+    name: str,
+    arguments: dict[str, str],
+) -> None:
+    context = Context(messages=[_said(question)], tools=[READ, BASH])
+    for _ in range(3):
+        reply = await local_server.stream(model, context, StreamOptions()).result()
+        calls = [block for block in reply.content if isinstance(block, ToolCall)]
+        assert [(call.name, call.arguments) for call in calls] == [(name, arguments)]
+
+
+async def test_a_long_result_is_neither_read_whole_nor_answered_at_length(
+    local_server: LocalModelServer, model: Model
+) -> None:
+    question = _said("Read the file README.md please.")
+    call = ToolCall(id="c1", name="read", arguments={"path": "README.md"})
+    asked = AssistantMessage(
+        content=[call],
+        api=model.api,
+        provider=model.provider,
+        model=model.id,
+        usage=Usage.ZERO,
+        stop_reason="toolUse",
+        timestamp=now_ms(),
+    )
+    paragraph = "Kettle is a program that boils water. It rings a bell when it is done.\n\n"
+    result = ToolResultMessage(
+        tool_call_id=call.id,
+        tool_name="read",
+        content=[TextBlock(text=paragraph * 1000)],
+        is_error=False,
+        timestamp=now_ms(),
+    )
+    context = _context([question, asked, result], tools=True)
+    answer = await local_server.stream(model, context, StreamOptions()).result()
+    assert answer.stop_reason in {"stop", "length"}, answer.error_message
+    assert text_of(answer.content).strip()
+    assert answer.usage.output <= LOCAL_MODEL.max_tokens
+    assert answer.usage.total_tokens - answer.usage.output < 500
 
 
 async def test_an_abort_ends_the_reply_and_the_server_is_fine_afterwards(
