@@ -29,8 +29,6 @@ __all__ = [
     "AgentStart",
     "Diagnostic",
     "EntryAppended",
-    "FileChange",
-    "FilesChanged",
     "LoopEvent",
     "MessageEnd",
     "MessageStart",
@@ -206,20 +204,18 @@ class AgentSettled(Wire, tag_field="type", tag="agent_settled", frozen=True, kw_
     aborted: bool
     """Somebody stopped it."""
     error_message: str | UnsetType = UNSET
-    """What went wrong, when ``stopReason`` is ``error``."""
+    """What went wrong (``error``), or which limit was reached (``limit``)."""
     usage: Usage | UnsetType = UNSET
     """Tokens of the whole run."""
     cost: float | UnsetType = UNSET
     """US dollars of the whole run."""
-    diff: str | UnsetType = UNSET
-    """Unified diff of what the run's edits changed; bounded."""
 
 
 class QueueItem(Wire, frozen=True, kw_only=True):
     """A message that waits."""
 
     id: str
-    """Names it for ``queue/remove``."""
+    """Names it within its session; a later version can remove a message by it."""
     kind: Literal["steer", "followUp"]
     """When it is delivered."""
     text: str
@@ -277,26 +273,6 @@ class EntryAppended(Wire, tag_field="type", tag="entry_appended", frozen=True, k
     """The entry."""
 
 
-class FileChange(Wire, frozen=True, kw_only=True):
-    """A file that changed."""
-
-    uri: str
-    """A ``file:`` URI."""
-    kind: Literal["created", "changed", "deleted"]
-    """How."""
-
-
-class FilesChanged(Wire, tag_field="type", tag="files_changed", frozen=True, kw_only=True):
-    """A tool changed files."""
-
-    changes: list[FileChange]
-    """Which."""
-    tool_call_id: str | UnsetType = UNSET
-    """The call that did it."""
-    truncated: bool | UnsetType = UNSET
-    """There were more."""
-
-
 class Diagnostic(Wire, tag_field="type", tag="diagnostic", frozen=True, kw_only=True):
     """Something the person should know that ends nothing."""
 
@@ -309,13 +285,7 @@ class Diagnostic(Wire, tag_field="type", tag="diagnostic", frozen=True, kw_only=
 
 
 SessionEvent: TypeAlias = (
-    AgentSettled
-    | QueueUpdate
-    | SavePoint
-    | SessionChanged
-    | EntryAppended
-    | FilesChanged
-    | Diagnostic
+    AgentSettled | QueueUpdate | SavePoint | SessionChanged | EntryAppended | Diagnostic
 )
 
 AgentEvent: TypeAlias = LoopEvent | SessionEvent

@@ -11,8 +11,6 @@ from pi_rpc.agent.events import (
     AgentSettled,
     Diagnostic,
     EntryAppended,
-    FilesChanged,
-    Queue,
     QueueUpdate,
     SavePoint,
     ToolExecutionEnd,
@@ -38,7 +36,6 @@ __all__ = [
     "AgentStart",
     "Diagnostic",
     "EntryAppended",
-    "FilesChanged",
     "MessageEnd",
     "MessageStart",
     "MessageUpdate",
@@ -138,13 +135,16 @@ class ToolExecutionUpdate(
 
 
 class SessionChanged(Wire, tag_field="type", tag="session_changed", frozen=True, kw_only=True):
-    """Fields of the session's state changed; those that did are here."""
+    """Fields of the session's state changed; those that did are here.
+
+    At the start of a run: `phase` and `isStreaming` (and, in `removed`, `interrupted`). At the end
+    of each turn: `messageCount`, `leafId`, `tokens`, `cost` and `contextUsage`. Just before
+    `agent_settled`: `phase`, `isStreaming`, `messageCount` and `leafId`. The rest when it is
+    changed, by `session/configure` mostly. The queue has an event of its own, `queue_update`."""
 
     removed: list[str] | UnsetType = UNSET
     """Names of fields that were cleared."""
     # From here on as in SessionState, whose descriptions they share.
-    path: str | UnsetType = UNSET
-    cwd: str | UnsetType = UNSET
     additional_directories: list[str] | UnsetType = UNSET
     name: str | UnsetType = UNSET
     model: ModelState | UnsetType = UNSET
@@ -159,10 +159,7 @@ class SessionChanged(Wire, tag_field="type", tag="session_changed", frozen=True,
     permission_mode: PermissionMode | UnsetType = UNSET
     active_tools: list[str] | UnsetType = UNSET
     message_count: int | UnsetType = UNSET
-    queue: Queue | UnsetType = UNSET
     leaf_id: str | UnsetType | None = UNSET
-    last_seq: int | UnsetType = UNSET
-    epoch: str | UnsetType = UNSET
     context_usage: ContextUsage | UnsetType = UNSET
     tokens: TokenTotals | UnsetType = UNSET
     cost: float | UnsetType = UNSET
@@ -185,7 +182,6 @@ WireEvent: TypeAlias = (
     | SavePoint
     | SessionChanged
     | EntryAppended
-    | FilesChanged
     | Diagnostic
 )
 """What ``agent/event`` carries, in the order of the documentation."""

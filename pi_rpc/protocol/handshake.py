@@ -91,7 +91,6 @@ EVENT_NAMES: tuple[str, ...] = (
     "save_point",
     "session_changed",
     "entry_appended",
-    "files_changed",
     "diagnostic",
 )
 """The event types that ``agent/event`` can carry."""

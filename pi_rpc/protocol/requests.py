@@ -96,7 +96,7 @@ class PromptResult(Wire, frozen=True, kw_only=True):
     stop_reason: RunStopReason | UnsetType = UNSET
     """Why it ended: that of the last assistant message, or `limit`."""
     error_message: str | UnsetType = UNSET
-    """What went wrong, when `stopReason` is `error`."""
+    """What went wrong (`stopReason` `error`), or which limit was reached (`limit`)."""
     text: str | UnsetType = UNSET
     """The text of the last assistant message."""
     usage: Usage | UnsetType = UNSET
