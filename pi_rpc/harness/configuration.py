@@ -41,8 +41,8 @@ class SessionConfiguration:
     cwd: Path
     tools: Mapping[str, AgentTool]
     """Every tool the session could use, by name."""
-    active_tools: list[str]
-    """Names of those the model is told of."""
+    named_tools: list[str] | None = None
+    """The tools somebody named for the model; None leaves the choice to the permission mode."""
     model: Model | None = None
     thinking_level: ThinkingLevel = "off"
     permission_mode: PermissionMode = "ask"
@@ -74,10 +74,14 @@ class SessionConfiguration:
         return clamp_thinking_level(self.model, self.thinking_level) if self.model else "off"
 
     def usable_tools(self) -> list[AgentTool]:
-        """The active tools, in the order they were named, that the permission mode leaves."""
+        """The tools the model is told of: those named, or the mode's own, less what it refuses."""
+        names = self.named_tools
+        if names is None:
+            # Until commands and writes can be asked for, reading is all that needs no permission.
+            names = list(self.tools) if self.permission_mode == "full" else ["read"]
         return [
             tool
-            for name in self.active_tools
+            for name in names
             if (tool := self.tools.get(name)) is not None and self.refusal(tool) is None
         ]
 
@@ -97,8 +101,9 @@ class SessionConfiguration:
             raise HarnessError(
                 "invalidParams",
                 f"unknown tools: {', '.join(unknown)}; known are: {', '.join(self.tools)}",
+                path="tools",
             )
-        self.active_tools = list(dict.fromkeys(names))
+        self.named_tools = list(dict.fromkeys(names))
 
     def unrecorded(self, context: SessionContext) -> list[Callable[..., Any]]:
         """Makers of entries for choices that the session file does not hold yet."""

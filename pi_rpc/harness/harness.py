@@ -186,6 +186,7 @@ class AgentHarness:
     def stop(self) -> None:
         """Tell the run that goes on to end, and every later one as it starts; returns at once."""
         self._stopped = True
+        self.queue.clear()
         if self._run is not None:
             self._run.abort()
 
@@ -234,6 +235,8 @@ class AgentHarness:
 
     def _enqueue(self, kind: QueueKind, prompt: PromptInput) -> QueuedMessage:
         queued = self.queue.add(kind, prompt)
+        if self._stopped:
+            self.queue.clear()
         self._announce_queue()
         return queued
 
@@ -245,8 +248,11 @@ class AgentHarness:
             raise HarnessError("storage", "the session was opened read-only")
         self.configuration.require_model()
         run = Run()
+        was_interrupted = self.interrupted
         self._run = run
         self.phase = "turn"
+        removed = {"interrupted": None} if was_interrupted else {}
+        self.changed(phase="turn", isStreaming=True, **removed)
         if self._stopped:
             run.abort()
         self._task_group.start_soon(self._execute, run, prompt)
@@ -377,6 +383,7 @@ class AgentHarness:
         outcome = run.conclude()
         self._run = None
         self.phase = "idle"
+        self.changed(phase="idle", isStreaming=False, **self._place())
         self._notify([_settled_event(outcome)])
         run.settle(outcome)
 
@@ -387,7 +394,10 @@ class AgentHarness:
         self._notify([QueueUpdate(steering=now.steering, follow_up=now.follow_up, items=now.items)])
 
     def _announce_usage(self) -> None:
-        self._notify([SessionChanged(changes=self.usage_fields())])
+        self.changed(**self.usage_fields(), **self._place())
+
+    def _place(self) -> dict[str, Any]:
+        return {"messageCount": self.message_count, "leafId": self.session.leaf_id}
 
     def usage_fields(self) -> dict[str, Any]:
         """``contextUsage``, ``tokens`` and ``cost`` as the session's state has them."""

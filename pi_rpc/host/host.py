@@ -167,7 +167,7 @@ class Host:
                 cache=self._summaries,
             )
         except ValueError as error:
-            raise HarnessError("invalidParams", str(error)) from None
+            raise HarnessError("invalidParams", str(error), path="cursor") from None
 
     async def close(self, session_id: str) -> None:
         """End what the session does and let go of it."""
@@ -183,6 +183,11 @@ class Host:
         self._stopped = True
         for hosted in self._sessions.values():
             hosted.harness.stop()
+
+    @property
+    def is_running(self) -> bool:
+        """Some session has a run."""
+        return any(hosted.harness.is_streaming for hosted in self._sessions.values())
 
     async def settled(self) -> None:
         """Return once no session has a run, and none has started one meanwhile."""
@@ -209,14 +214,18 @@ class Host:
                     raise HarnessError("invalidParams", "name a session by sessionId or path")
                 path = await find_session(self.folders(), session_id)
             elif path.suffix != ".jsonl":
-                raise HarnessError("invalidParams", f"a session file ends in .jsonl: {path}")
+                raise HarnessError(
+                    "invalidParams", f"a session file ends in .jsonl: {path}", path="path"
+                )
             return await JsonlSession.open(path, read_only=read_only, cwd=cwd or self.cwd)
         except SessionError as error:
             raise storage_failure(error) from None
 
     def _directory(self, cwd: Path) -> Path:
+        if not cwd.is_absolute():
+            raise HarnessError("invalidParams", f"cwd is not absolute: {cwd}", path="cwd")
         if not cwd.is_dir():
-            raise HarnessError("invalidParams", f"cwd is not a directory: {cwd}")
+            raise HarnessError("invalidParams", f"cwd is not a directory: {cwd}", path="cwd")
         return cwd.resolve()
 
     async def _adopt(self, session: SessionStorage, options: SessionOptions) -> HostedSession:
@@ -267,7 +276,6 @@ class Host:
         configuration = SessionConfiguration(
             cwd=Path(session.cwd),
             tools=tools,
-            active_tools=[],
             model=model,
             thinking_level=(
                 options.thinking_level
@@ -285,10 +293,8 @@ class Host:
             authenticated=services.models.authenticated,
             idle_timeout_s=services.settings.http_idle_timeout_ms / 1000,
         )
-        # Until commands and writes can be asked for, a session that is not told otherwise can read.
-        configuration.activate(
-            list(wanted if wanted is not None else tools if mode == "full" else ["read"])
-        )
+        if wanted is not None:
+            configuration.activate(list(wanted))
         return configuration
 
     def _tool_context(

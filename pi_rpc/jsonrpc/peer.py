@@ -130,6 +130,13 @@ class Peer:
         """Returns when little output is waiting, or none will leave any more."""
         await self._transport.drained()
 
+    async def answered(self) -> None:
+        """Returns when every request of the other end that was read has its answer."""
+        while self._in_flight:
+            if self._idle is None:
+                self._idle = anyio.Event()
+            await self._idle.wait()
+
     def notify(self, method: str, params: Any) -> None:
         """Sends a notification. Raises only when ``params`` cannot be written as JSON."""
         self._transport.send((notification_payload(method, params),))
@@ -336,6 +343,7 @@ class Peer:
         self._transport.send((payload,))
         if self._idle is not None and not self._in_flight:
             self._idle.set()
+            self._idle = None
 
     def _send_error(self, id: Id | None, error: RpcError) -> None:
         self._transport.send((error_payload(id, error),))
@@ -359,10 +367,8 @@ class Peer:
             await self._handler.eof()
         except Exception:  # noqa: BLE001 - the border to the application
             _log.exception("The end of input was not handled")
-        if self._in_flight:
-            self._idle = anyio.Event()
-            with anyio.move_on_after(self._grace_s):
-                await self._idle.wait()
+        with anyio.move_on_after(self._grace_s):
+            await self.answered()
         for request in list(self._in_flight.values()):
             if request._running:
                 request._scope.cancel()

@@ -46,6 +46,9 @@ __all__ = ["Connection", "Feature"]
 
 _log = logging.getLogger("pi_rpc.server")
 
+_SETTLE_S = 0.7
+"""How long runs may take to say how they ended, once the client has gone."""
+
 Feature: TypeAlias = Callable[["Connection", Request], Awaitable[Any]]
 """What serves a method; decodes its own params, raises what ``Connection.error`` maps."""
 
@@ -138,8 +141,8 @@ class Connection:
     # --- the peer's handler ----------------------------------------------------------------------
 
     def ordering_key(self, method: str, params: Raw) -> str | None:
-        """Requests of one session start in order; ``initialize`` holds everything up."""
-        if method == "initialize":
+        """Requests of one session start in order; how it begins and ends holds everything up."""
+        if method in {"initialize", "shutdown"}:
             return BARRIER
         if method in _UNORDERED or method not in self._features:
             return None
@@ -190,10 +193,19 @@ class Connection:
         """The client has nothing more to say: stop, or with ``drain`` finish first."""
         if self._host is None:
             return
-        if not self._drain:
-            self._host.stop_all()
-        else:
-            await self._host.settled()
+        if self._drain and self.exit_code is None:
+            await self._quiet()
+            return
+        self._host.stop_all()
+        with anyio.move_on_after(_SETTLE_S):
+            await self._quiet()
+
+    async def _quiet(self) -> None:
+        assert self.peer is not None
+        await self.peer.answered()
+        while self.host.is_running:
+            await self.host.settled()
+            await self.peer.answered()
 
     async def aclose(self) -> None:
         """End every session and every child."""
@@ -201,4 +213,4 @@ class Connection:
             await self._host.aclose()
 
 
-_UNORDERED = frozenset({"ping", "shutdown", "session/new", "session/list", "model/list"})
+_UNORDERED = frozenset({"ping", "session/new", "session/list", "model/list"})

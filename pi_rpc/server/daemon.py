@@ -28,7 +28,7 @@ _log = logging.getLogger("pi_rpc.server")
 _SIGNAL_BASE = 128
 
 # Together with what closing sessions may take this stays below the two seconds of an orderly end.
-_GRACE_S = 0.7
+_GRACE_S = 0.2
 _FLUSH_S = 0.5
 
 _OWN_END = {"prompt", "continue"}

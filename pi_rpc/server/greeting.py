@@ -4,6 +4,8 @@ Owns the fast path of start-up: an editor waits for this answer before it shows 
 daemon is made of is imported behind it.
 """
 
+import os
+
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
@@ -34,6 +36,10 @@ class _Answer(Struct, tag_field="jsonrpc", tag="2.0"):
 
 def greet(params: InitializeParams) -> InitializeResult:
     """The answer to ``initialize``. Raises ``msgspec.ValidationError``."""
+    if params.cwd and not os.path.isabs(params.cwd):  # noqa: PTH117 - pathlib is not imported yet
+        raise msgspec.ValidationError("Expected an absolute path - at `$.cwd`")
+    if params.cwd and not os.path.isdir(params.cwd):  # noqa: PTH112
+        raise msgspec.ValidationError("Expected a directory that exists - at `$.cwd`")
     default_session_params(params)
     return initialize_result(params, __version__)
 

@@ -65,7 +65,8 @@ def _cut(message: Any, max_bytes: int | None) -> Any:
         shortened = {**_shorten(plain, allowance), "truncated": True}
         if len(shorter := encode(shortened)) <= max_bytes:
             return Raw(shorter)
-    return {**_shorten(plain, 0), "truncated": True}
+    shortest = _shorten(plain, 0)
+    return message if shortest == plain else {**shortest, "truncated": True}
 
 
 def _shorten(value: Any, allowance: int) -> Any:

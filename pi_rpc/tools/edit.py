@@ -77,6 +77,8 @@ def edit_tool() -> AgentTool:
         execute=_execute,
         prepare_arguments=prepare_edit_arguments,
         kind="edit",
+        # A write that has begun is finished, and the result says so.
+        abort_grace_s=2.0,
         describe=_describe,
         snippet="Replace passages of text files",
         guidelines=(

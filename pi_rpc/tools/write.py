@@ -50,6 +50,8 @@ def write_tool() -> AgentTool:
         parameters=_PARAMETERS,
         execute=_execute,
         kind="edit",
+        # A write that has begun is finished, and the result says so.
+        abort_grace_s=2.0,
         describe=_describe,
         snippet="Create or overwrite whole files",
         guidelines=("Use write for new files and complete rewrites only; else use edit.",),

@@ -227,3 +227,40 @@ async def survivors(marker: str, *, at_least: int = 0, at_most: int | None = Non
             if len(running) >= at_least and (at_most is None or len(running) <= at_most):
                 return
             await anyio.sleep(0.02)
+
+
+SHUTDOWN = {"jsonrpc": "2.0", "id": 90, "method": "shutdown"}
+EXIT = {"jsonrpc": "2.0", "method": "exit"}
+
+
+@pytest.mark.parametrize("arguments", [(), ("--drain",)])
+def test_shutdown_and_exit_may_be_sent_together(tmp_path: Path, arguments: tuple) -> None:
+    answers, _, code = pipe(tmp_path, [INITIALIZE, SHUTDOWN, EXIT], *arguments)
+    assert answers[90]["result"] is None
+    assert code == 0
+
+
+@pytest.mark.parametrize("ending", [[], [SHUTDOWN, EXIT]])
+def test_a_run_that_nobody_waits_for_says_how_it_ended(tmp_path: Path, ending: list) -> None:
+    run = {**RUN, "params": {"message": "go", "wait": "accepted"}}
+    _, events, _ = pipe(tmp_path, [INITIALIZE, run, *ending], script=[[say("half"), hold()]])
+    assert [each["type"] for each in events][-1] == "agent_settled"
+    assert events[-1]["aborted"] is True
+
+
+def test_a_prompt_that_waits_in_the_queue_is_answered_at_the_end(tmp_path: Path) -> None:
+    queued = {**RUN, "id": 2, "params": {"message": "x", "streamingBehavior": "followUp"}}
+    answers, _, _ = pipe(tmp_path, [INITIALIZE, RUN, queued], script=[[say("half"), hold()]])
+    assert answers[1]["result"]["stopReason"] == "aborted"
+    assert answers[2]["result"]["disposition"] == "queued"
+    assert answers[2]["result"]["stopReason"] == "aborted"
+
+
+@pytest.mark.parametrize("cwd", ["relative", "/nowhere/at/all"])
+def test_a_working_directory_that_cannot_be_used_is_refused_at_once(
+    tmp_path: Path, cwd: str
+) -> None:
+    wrong = {**INITIALIZE, "params": {"cwd": cwd}}
+    answers, _, _ = pipe(tmp_path, [wrong, {**INITIALIZE, "id": 5}])
+    assert answers[0]["error"]["data"] == {"kind": "invalidParams", "path": "cwd"}
+    assert answers[5]["result"]["protocolVersion"] == 1

@@ -299,3 +299,19 @@ async def test_an_ephemeral_session_leaves_no_file(tmp_path: Path) -> None:
         assert "path" not in state
         await client.request("prompt", {"sessionId": state["sessionId"], "message": "hi"})
     assert session_files(tmp_path) == []
+
+
+async def test_the_permission_mode_decides_which_tools_there_are_unless_they_were_named(
+    tmp_path: Path,
+) -> None:
+    async with editor(tmp_path) as client:
+
+        async def active(**changes: object) -> list[str]:
+            return (await client.request("session/configure", changes))["activeTools"]
+
+        every = ["read", "bash", "edit", "write"]
+        assert await active(permissionMode="full") == every
+        assert await active(permissionMode="ask") == ["read"]
+        assert await active(activeTools=["bash"]) == ["bash"]
+        assert await active(permissionMode="full") == ["bash"]
+        assert await active(permissionMode="readonly") == []

@@ -31,7 +31,8 @@ async def test_an_aborted_command_keeps_what_it_had_printed(tmp_path: Path) -> N
         assert end["isError"] is True
         assert result_text(end).startswith("so far\n")
         assert client.types.count("turn_start") == 1
-        assert client.types[-3:] == ["agent_end", "entry_appended", "agent_settled"]
+        last = ["agent_end", "entry_appended", "session_changed", "agent_settled"]
+        assert client.types[-4:] == last
     (path,) = session_files(tmp_path)
     stored = stored_messages(path)
     assert [each["role"] for each in stored] == ["user", "assistant", "toolResult"]
@@ -81,7 +82,7 @@ async def test_commands_see_the_session_but_no_key(tmp_path: Path) -> None:
 
 
 async def test_parallel_calls_end_as_they_finish_and_are_answered_in_order(tmp_path: Path) -> None:
-    slow = call("bash", command="while [ ! -e go ]; do sleep 0.01; done; echo slow")
+    slow = call("bash", command="while [ ! -e go ]; do sleep 0.01; done; sleep 1; echo slow")
     quick = call("bash", command="echo quick; touch go")
     async with editor(tmp_path, [[slow, quick], [say("both")]], initialize=FULL) as client:
         await client.request("prompt", {"message": "go"})

@@ -20,6 +20,7 @@ async def test_a_prompt_is_answered_after_its_run_has_settled(tmp_path: Path) ->
     async with editor(tmp_path, replies) as client:
         result = await client.request("prompt", {"message": "what does the note say?"})
         assert client.types == [
+            "session_changed",
             "entry_appended",
             "entry_appended",
             "agent_start",
@@ -44,6 +45,7 @@ async def test_a_prompt_is_answered_after_its_run_has_settled(tmp_path: Path) ->
             "save_point",
             "session_changed",
             "agent_end",
+            "session_changed",
             "agent_settled",
         ]
         assert [frame["seq"] for frame in client.frames] == list(range(1, len(client.frames) + 1))

@@ -61,6 +61,9 @@ async def handle_list(connection: Connection, request: Request) -> r.SessionList
         cursor=params.cursor or None,
     )
     open_here = {hosted.id: hosted for hosted in connection.host.sessions}
+    written_here = {
+        name for name, hosted in open_here.items() if not hosted.harness.session.read_only
+    }
     return r.SessionListResult(
         sessions=[
             r.SessionSummary(
@@ -77,7 +80,7 @@ async def handle_list(connection: Connection, request: Request) -> r.SessionList
                 if each.session_id in open_here
                 else UNSET,
                 locked_pid=UNSET
-                if each.session_id in open_here
+                if each.session_id in written_here
                 else await run_blocking(_writer, each.path),
             )
             for each in page.sessions
