@@ -3,24 +3,40 @@
 Pure arithmetic. Does not own prices (``pi_rpc.llm.models``) nor when totals are announced.
 """
 
-import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
+from pi_rpc.agent.messages import (
+    BashExecutionMessage,
+    BranchSummaryMessage,
+    CompactionSummaryMessage,
+)
 from pi_rpc.llm.messages import (
     AssistantMessage,
     ImageBlock,
+    SystemMessage,
     TextBlock,
     ThinkingBlock,
     ToolCall,
     Usage,
     UsageCost,
 )
+from pi_rpc.session.context import build_context
 from pi_rpc.session.entries import MessageEntry
 from pi_rpc.session.storage import SessionStorage
+from pi_rpc.session.stored import StoredEntry
 
-__all__ = ["Totals", "add_usage", "context_tokens", "estimate_tokens"]
+__all__ = [
+    "Totals",
+    "add_usage",
+    "branch_tokens",
+    "context_tokens",
+    "estimate_tokens",
+    "prompt_tokens",
+]
 
 _IMAGE_CHARACTERS = 4800
 
@@ -68,12 +84,39 @@ def add_usage(one: Usage, other: Usage) -> Usage:
     )
 
 
-def context_tokens(messages: Sequence[Any]) -> int:
+def branch_tokens(branch: Sequence[StoredEntry], overhead: int = 0) -> int:
+    """About how many tokens the next request takes up after ``branch``.
+
+    What the last good reply reported, plus an estimate of what came after it. A reply from before
+    the newest compaction or context edit says nothing about the context as it is now; then all of
+    it is estimated, with ``overhead`` tokens (see ``prompt_tokens``) for what no entry holds.
+    """
+    changed = max(
+        (at for at, each in enumerate(branch) if each.type in ("compaction", "context_edit")),
+        default=-1,
+    )
+    since = {each.id for each in branch[changed + 1 :]}
+    context = build_context(branch)
+    # What came after the change is the end of the context, in whatever order the rest stands.
+    trusted_from = sum(entry_id not in since for entry_id in context.entry_ids)
+    return context_tokens(context.messages, trusted_from=trusted_from, overhead=overhead)
+
+
+def prompt_tokens(system_prompt: str, tools: Iterable[Any] = ()) -> int:
+    """About how many tokens the system prompt and the tools (specs of them) take up."""
+    characters = len(system_prompt)
+    for tool in tools:
+        characters += len(tool.name) + len(tool.description) + _json_length(dict(tool.parameters))
+    return -(-characters // 4)
+
+
+def context_tokens(messages: Sequence[Any], *, trusted_from: int = 0, overhead: int = 0) -> int:
     """About how many tokens the conversation takes up.
 
-    What the last good reply reported, plus a quarter of the characters that came after it.
+    What the last good reply at or after ``trusted_from`` reported, plus a quarter of the characters
+    that came after it; without one an estimate of everything, plus ``overhead``.
     """
-    for index in range(len(messages) - 1, -1, -1):
+    for index in range(len(messages) - 1, trusted_from - 1, -1):
         message = messages[index]
         if (
             isinstance(message, AssistantMessage)
@@ -82,18 +125,33 @@ def context_tokens(messages: Sequence[Any]) -> int:
         ):
             later = sum(estimate_tokens(each) for each in messages[index + 1 :])
             return _total(message.usage) + later
-    return sum(estimate_tokens(each) for each in messages)
+    return overhead + sum(estimate_tokens(each) for each in messages)
 
 
 def estimate_tokens(message: Any) -> int:
-    """A quarter of a message's characters, rounded up; an image counts as 4,800 characters."""
+    """A quarter of a message's characters, rounded up; an image counts as 4,800 characters.
+
+    Nothing for what a model never reads: a command kept from it, a message of an unknown role.
+    """
+    return -(-_message_characters(message) // 4)
+
+
+def _message_characters(message: Any) -> int:
+    match message:
+        case BashExecutionMessage():
+            kept_back = message.exclude_from_context is True
+            return 0 if kept_back else len(message.command) + len(message.output)
+        case BranchSummaryMessage() | CompactionSummaryMessage():
+            return len(message.summary)
     content = getattr(message, "content", None)
-    if content is None:
-        text = f"{getattr(message, 'summary', '')}{getattr(message, 'command', '')}"
-        return -(-len(f"{text}{getattr(message, 'output', '')}") // 4)
     if isinstance(content, str):
-        return -(-len(content) // 4)
-    return -(-sum(_characters(block) for block in content) // 4)
+        characters = len(content)
+    else:
+        characters = sum(_characters(block) for block in content or ())
+    if isinstance(message, SystemMessage):
+        characters += sum(len(text or "") for text in (message.sections or {}).values())
+        characters += _json_length(message.tools_added) if message.tools_added else 0
+    return characters
 
 
 def _characters(block: object) -> int:
@@ -102,8 +160,16 @@ def _characters(block: object) -> int:
     if isinstance(block, ThinkingBlock):
         return len(block.thinking)
     if isinstance(block, ToolCall):
-        return len(block.name) + len(json.dumps(block.arguments))
+        return len(block.name) + _json_length(block.arguments)
     return _IMAGE_CHARACTERS if isinstance(block, ImageBlock) else 0
+
+
+def _json_length(value: Any) -> int:
+    try:
+        return len(msgspec.json.encode(value).decode())
+    except (TypeError, ValueError, NotImplementedError, RecursionError):
+        # Half a surrogate pair, for instance: nothing that needs to be exact.
+        return len(str(value))
 
 
 def _total(usage: Usage) -> int:
