@@ -1,14 +1,15 @@
 """The shape of ``settings.json`` as people write it.
 
 Apart from ``settings`` because it imports pydantic, which is only worth its time where a file
-exists. Defaults repeat ``Settings``; a test compares them."""
+exists. Defaults repeat ``Settings``; a test compares them. The descriptions become
+``docs/configuration.md`` (``pi_rpc.harness.settings_page``)."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from pi_rpc.harness.settings import QueueMode
+from pi_rpc.harness.settings import ProjectTrust, QueueMode
 from pi_rpc.llm.messages import ThinkingLevel
 
 Count = Annotated[int, Field(ge=0, le=2**53 - 1)]
@@ -19,18 +20,26 @@ class _Section(BaseModel):
     model_config = ConfigDict(alias_generator=to_camel, extra="ignore", strict=True, frozen=True)
 
 
+def _key(default: Any, text: str) -> Any:
+    return Field(default, description=text)
+
+
 class ProviderRetryFile(_Section):
-    max_retries: Count = 0
-    max_retry_delay_ms: Count = 60_000
-    timeout_ms: Count | None = None
+    max_retries: Count = _key(0, "Retries of one HTTP request, below those of the agent.")
+    max_retry_delay_ms: Count = _key(
+        60_000, "A provider that asks for a longer wait than this is not waited for."
+    )
+    timeout_ms: Count | None = _key(
+        None, "Silence after which a request is given up; without it, `httpIdleTimeoutMs`."
+    )
 
 
 class RetryFile(_Section):
-    enabled: bool = True
-    max_retries: Count = 3
-    base_delay_ms: Count = 2000
-    max_agent_delay_ms: Count = 60_000
-    provider: ProviderRetryFile = ProviderRetryFile()
+    enabled: bool = _key(True, "Ask again when a reply failed for a reason that may pass.")
+    max_retries: Count = _key(3, "How often.")
+    base_delay_ms: Count = _key(2000, "The first wait; it doubles with every attempt.")
+    max_agent_delay_ms: Count = _key(60_000, "The longest wait.")
+    provider: ProviderRetryFile = _key(ProviderRetryFile(), "")
 
 
 class CompactionOverrideFile(_Section):
@@ -40,25 +49,50 @@ class CompactionOverrideFile(_Section):
 
 
 class CompactionFile(_Section):
-    enabled: bool = True
-    reserve_tokens: Count = 16_384
-    keep_recent_tokens: Count = 20_000
-    model_overrides: dict[str, CompactionOverrideFile] = {}
+    enabled: bool = _key(True, "Shorten a conversation that no longer fits its model.")
+    reserve_tokens: Count = _key(16_384, "Tokens kept free for the reply.")
+    keep_recent_tokens: Count = _key(20_000, "Tokens of the newest messages that stay as they are.")
+    model_overrides: dict[str, CompactionOverrideFile] = _key(
+        {}, "The three above for single models, by `provider/id`."
+    )
+
+
+class BranchSummaryFile(_Section):
+    reserve_tokens: Count = _key(16_384, "Tokens kept free when a branch is summarized.")
 
 
 class OwnFile(_Section):
-    command_timeout_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 600.0
+    command_timeout_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] = _key(
+        600.0, "Time limit of a command of the bash tool; 0 for none."
+    )
 
 
 class SettingsFile(_Section):
-    default_provider: str | None = None
-    default_model: str | None = None
-    default_thinking_level: ThinkingLevel = "medium"
-    steering_mode: QueueMode = "one-at-a-time"
-    follow_up_mode: QueueMode = "one-at-a-time"
-    session_dir: str | None = None
-    shell_path: str | None = None
-    http_idle_timeout_ms: Count = 300_000
-    retry: RetryFile = RetryFile()
-    compaction: CompactionFile = CompactionFile()
-    pi_rpc: OwnFile = OwnFile()
+    default_provider: str | None = _key(None, "The provider of the model of new sessions.")
+    default_model: str | None = _key(None, "Its name there.")
+    default_thinking_level: ThinkingLevel = _key("medium", "How much a model thinks.")
+    steering_mode: QueueMode = _key(
+        "one-at-a-time", "How many of the messages that wait to steer a run are given at once."
+    )
+    follow_up_mode: QueueMode = _key("one-at-a-time", "The same for follow-ups.")
+    session_dir: str | None = _key(
+        None, "One folder for all sessions, instead of one per project in the agent directory."
+    )
+    shell_path: str | None = _key(None, "The shell of the bash tool; without it, one is found.")
+    http_idle_timeout_ms: Count = _key(
+        300_000, "A provider that sends nothing for this long is given up; 0 waits for ever."
+    )
+    skills: list[str] = _key([], "More skills: files and folders. See docs/resources.md.")
+    prompts: list[str] = _key([], "More prompt templates: files and folders.")
+    enable_skill_commands: bool = _key(
+        True, "List skills among the commands. `/skill:name` works either way."
+    )
+    default_project_trust: ProjectTrust = _key(
+        "ask",
+        "What becomes of a project that nobody has decided on. `ask` does not trust it until"
+        " somebody does. Ignored in a project's file.",
+    )
+    retry: RetryFile = _key(RetryFile(), "")
+    compaction: CompactionFile = _key(CompactionFile(), "")
+    branch_summary: BranchSummaryFile = _key(BranchSummaryFile(), "")
+    pi_rpc: OwnFile = _key(OwnFile(), "")

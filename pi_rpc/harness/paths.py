@@ -1,4 +1,4 @@
-"""Where our files are: the agent directory and the folder that sessions go to.
+"""Where our files are: the agent directory, a project's folder, and where sessions go to.
 
 Owns the two environment variables and pi's folder layout. It creates nothing, and it does not name
 session files (see ``pi_rpc.session``)."""
@@ -10,7 +10,15 @@ from pathlib import Path
 from pi_rpc.harness.settings import Settings
 from pi_rpc.session.naming import session_directory
 
-__all__ = ["AGENT_DIR_VARIABLE", "SESSION_DIR_VARIABLE", "agent_dir", "sessions_dir"]
+__all__ = [
+    "AGENT_DIR_VARIABLE",
+    "SESSION_DIR_VARIABLE",
+    "agent_dir",
+    "project_folder",
+    "project_skill_folders",
+    "sessions_dir",
+    "shared_skill_folder",
+]
 
 AGENT_DIR_VARIABLE = "PI_CODING_AGENT_DIR"
 SESSION_DIR_VARIABLE = "PI_CODING_AGENT_SESSION_DIR"
@@ -38,6 +46,32 @@ def sessions_dir(
     if named := environ.get(SESSION_DIR_VARIABLE) or settings.session_dir:
         return _absolute(named)
     return session_directory(agent_dir(environ), cwd)
+
+
+def project_folder(cwd: Path) -> Path:
+    """The project's counterpart of the agent directory, ``.pi``; it need not exist."""
+    return cwd / ".pi"
+
+
+def shared_skill_folder(home: Path | None = None) -> Path:
+    """A person's skills for every agent program; it need not exist."""
+    return (home or Path.home()) / ".agents" / "skills"
+
+
+def project_skill_folders(cwd: Path, home: Path | None = None) -> list[Path]:
+    """A project's skills for every agent program: of ``cwd``, and on up to its repository's root.
+
+    Outside of a repository only ``cwd`` counts: what lies above belongs to nobody in particular.
+    A person's own folder (``shared_skill_folder``) is not among them. They need not exist.
+    """
+    folders = [cwd]
+    for folder in (cwd, *cwd.parents):
+        if os.path.lexists(folder / ".git"):
+            folders = [cwd, *cwd.parents[: len(cwd.parts) - len(folder.parts)]]
+            break
+    own = shared_skill_folder(home)
+    found = [folder / ".agents" / "skills" for folder in folders]
+    return [path for path in found if not (path.exists() and own.exists() and path.samefile(own))]
 
 
 def _absolute(named: str) -> Path:

@@ -1,14 +1,14 @@
-"""Settings: what ``settings.json`` of the agent directory says.
+"""Settings: what ``settings.json`` of the agent directory and of a project say together.
 
-Owns the keys we use, of pi and our own (below ``piRpc``), their defaults and their reading. Keys we
-do not know are left alone. Does not own where the file is (``pi_rpc.harness.paths``), and does not
-read a project's settings."""
+Owns the keys we use, of pi and our own (below ``piRpc``), their defaults, reading and changing.
+Keys we do not know are left alone. Does not own where the files are (``pi_rpc.harness.paths``), nor
+whether a project's file may be read (``pi_rpc.harness.trust``)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from pi_rpc.harness._written import fitting, read_object
 from pi_rpc.llm.messages import ThinkingLevel
@@ -17,16 +17,21 @@ if TYPE_CHECKING:
     from pi_rpc.harness._settings_file import SettingsFile
 
 __all__ = [
+    "BranchSummarySettings",
     "CompactionOverride",
     "CompactionSettings",
+    "ProjectTrust",
     "ProviderRetrySettings",
     "QueueMode",
+    "ResourcePaths",
     "RetrySettings",
     "Settings",
     "load_settings",
+    "update_settings",
 ]
 
 QueueMode: TypeAlias = Literal["all", "one-at-a-time"]
+ProjectTrust: TypeAlias = Literal["ask", "always", "never"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +82,23 @@ class CompactionSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BranchSummarySettings:
+    """The note on a branch that is left."""
+
+    reserve_tokens: int = 16_384
+    """Tokens kept free for the summary and its instructions."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourcePaths:
+    """A list of paths as one settings file has it; see ``pi_rpc.harness._selection``."""
+
+    entries: tuple[str, ...] = ()
+    base: Path = Path()
+    """What relative entries start from: the folder of that file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """Everything that ``settings.json`` can change, with its default."""
 
@@ -93,26 +115,99 @@ class Settings:
     """A provider that sends nothing for this long is given up; 0 waits for ever."""
     retry: RetrySettings = RetrySettings()
     compaction: CompactionSettings = CompactionSettings()
+    branch_summary: BranchSummarySettings = BranchSummarySettings()
+    skills: ResourcePaths = ResourcePaths()
+    prompts: ResourcePaths = ResourcePaths()
+    project_skills: ResourcePaths = ResourcePaths()
+    """Those of the project's file, which count in addition and first."""
+    project_prompts: ResourcePaths = ResourcePaths()
+    enable_skill_commands: bool = True
+    """Skills are among the commands a client may offer; ``/skill:name`` works either way."""
+    default_project_trust: ProjectTrust = "ask"
+    """What becomes of a project nobody has decided on; only the agent directory's file says."""
     command_timeout_s: float = 600.0
     """``piRpc.commandTimeoutSeconds``: time limit of a command of the bash tool; 0 for none."""
 
 
-def load_settings(folder: Path) -> tuple[Settings, list[str]]:
+def load_settings(folder: Path, project: Path | None = None) -> tuple[Settings, list[str]]:
     """The settings of the agent directory ``folder``, and a line about each thing wrong in them.
 
-    Never fails: a bad value is named and ignored, and so is a file that is not JSON.
+    With ``project``, the ``.pi`` folder of a project that is trusted, its settings are laid over
+    them: objects are merged key by key, other values are replaced, and both lists of skills and of
+    prompts count. Never fails: a bad value is named and ignored (in a project's file, the agent
+    directory's value then holds), and so is a file that is not JSON. Blocking.
     """
     path = folder / "settings.json"
     raw, problems = read_object(path)
-    if raw is None:
+    over: dict[str, Any] | None = None
+    if project is not None and project.absolute() != folder.absolute():
+        over, more = read_object(project / "settings.json")
+        problems = problems + more
+    if raw is None and over is None:
         return Settings(), problems
     from pi_rpc.harness._settings_file import SettingsFile
 
-    file, unfit = fitting(SettingsFile, raw, path)
-    return _settings(file), [*problems, *unfit]
+    file, unfit = fitting(SettingsFile, raw or {}, path)
+    problems += unfit
+    if project is None or over is None:
+        return _settings(file, folder), problems
+    if over.pop("defaultProjectTrust", None) is not None:
+        problems.append(
+            f"{project / 'settings.json'}: defaultProjectTrust: not a project's; ignored"
+        )
+    own, unfit = fitting(SettingsFile, over, project / "settings.json")
+    merged = SettingsFile.model_validate(_merged(_written(file), _written(own)))
+    settings = replace(
+        _settings(merged, folder),
+        skills=_paths(file.skills, folder),
+        prompts=_paths(file.prompts, folder),
+        project_skills=_paths(own.skills, project),
+        project_prompts=_paths(own.prompts, project),
+    )
+    return settings, [*problems, *unfit]
 
 
-def _settings(file: "SettingsFile") -> Settings:
+def update_settings(path: Path, changes: Mapping[str, Any]) -> None:
+    """Change the settings file ``path``: keys as written there, objects merged, None removes a key.
+
+    What ``changes`` does not name stays as it is, keys we do not know included. Takes the lock that
+    pi takes and replaces the file in one step. Raises ``ValueError`` for a value that does not fit
+    (nothing is written), ``pi_rpc.harness._rewriting.RewriteError`` where the file holds no JSON
+    object or is locked, and ``OSError``. Blocking.
+    """
+    from pi_rpc.harness._rewriting import rewrite_object
+    from pi_rpc.harness._settings_file import SettingsFile
+
+    _, unfit = fitting(SettingsFile, _merged({}, changes), path)
+    if unfit:
+        raise ValueError("; ".join(problem.removesuffix("; ignored") for problem in unfit))
+    rewrite_object(path, lambda before: _merged(before, changes))
+
+
+def _merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """``base`` with ``over`` laid on top: objects key by key, None removes."""
+    merged = dict(base)
+    for key, value in over.items():
+        if isinstance(value, Mapping):
+            before = merged.get(key)
+            merged[key] = _merged(before if isinstance(before, Mapping) else {}, value)
+        elif value is None:
+            merged.pop(key, None)
+        else:
+            merged[key] = value
+    return merged
+
+
+def _written(file: "SettingsFile") -> dict[str, Any]:
+    """The values of ``file`` that somebody wrote, by their names in the file."""
+    return file.model_dump(by_alias=True, exclude_unset=True)
+
+
+def _paths(entries: list[str], base: Path) -> ResourcePaths:
+    return ResourcePaths(entries=tuple(entries), base=base) if entries else ResourcePaths()
+
+
+def _settings(file: "SettingsFile", folder: Path) -> Settings:
     retry, compaction = file.retry, file.compaction
     return Settings(
         default_provider=file.default_provider,
@@ -141,5 +236,10 @@ def _settings(file: "SettingsFile") -> Settings:
                 }
             ),
         ),
+        branch_summary=BranchSummarySettings(reserve_tokens=file.branch_summary.reserve_tokens),
+        skills=_paths(file.skills, folder),
+        prompts=_paths(file.prompts, folder),
+        enable_skill_commands=file.enable_skill_commands,
+        default_project_trust=file.default_project_trust,
         command_timeout_s=file.pi_rpc.command_timeout_seconds,
     )

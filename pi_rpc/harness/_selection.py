@@ -1,0 +1,154 @@
+"""Which files a search takes: ignore files, and the lists of paths in settings.
+
+Owns the patterns of both. Does not walk any folder."""
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+__all__ = ["IGNORE_FILE_NAMES", "IgnoreRules", "Selection"]
+
+IGNORE_FILE_NAMES = (".gitignore", ".ignore", ".fdignore")
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    path: re.Pattern[str]
+    negated: bool
+    folders_only: bool
+
+
+@dataclass(frozen=True, slots=True)
+class IgnoreRules:
+    """The ignore files met on the way down; the last rule that fits a path decides.
+
+    The patterns are git's: ``*``, ``?``, ``[…]``, ``**``, a leading ``/`` or one in the middle
+    that ties a pattern to its folder, a trailing ``/`` for folders, ``!`` and ``\\``.
+    """
+
+    rules: tuple[_Rule, ...] = ()
+
+    def within(self, folder: Path, prefix: str) -> "IgnoreRules":
+        """These rules and those of ``folder``, whose path below the root of the walk is ``prefix``.
+
+        ``prefix`` is empty or ends in a slash. An ignore file that cannot be read says nothing.
+        """
+        more: list[_Rule] = []
+        for name in IGNORE_FILE_NAMES:
+            path = folder / name
+            if os.path.isfile(path):  # noqa: PTH113 -- never raises
+                try:
+                    text = path.read_text(encoding="utf-8-sig", errors="replace")
+                except OSError:
+                    continue
+                more += _rules(text.splitlines(), prefix)
+        return IgnoreRules((*self.rules, *more)) if more else self
+
+    def ignores(self, path: str, *, is_folder: bool) -> bool:
+        """``path``, below the root of the walk and with slashes, is left out."""
+        for rule in reversed(self.rules):
+            if (is_folder or not rule.folders_only) and rule.path.fullmatch(path):
+                return not rule.negated
+        return False
+
+
+def _rules(lines: Iterable[str], prefix: str) -> Iterable[_Rule]:
+    for written in lines:
+        line = re.sub(r"(?<!\\) +$", "", written)
+        if not line or line.startswith("#"):
+            continue
+        negated = line.startswith("!")
+        pattern = line[1:] if negated else line
+        folders_only = pattern.endswith("/")
+        pattern = pattern.rstrip("/") if folders_only else pattern
+        if pattern.strip("/"):
+            where = "" if "/" in pattern else "(?:.*/)?"
+            text = re.escape(prefix) + where + _as_regex(pattern.removeprefix("/"))
+            try:
+                yield _Rule(re.compile(text, re.DOTALL), negated, folders_only)
+            except re.error:  # such as the range [z-a], which fits nothing
+                continue
+
+
+_PIECE = re.compile(
+    r"\\(?P<escaped>.)|(?P<any>(?:^|(?<=/))\*\*/)|(?P<rest>(?<=/)\*\*$)|(?P<some>\*+)"
+    r"|(?P<one>\?)|\[(?P<not>[!^]?)(?P<set>\]?[^\]]*)\]|(?P<plain>.)",
+    re.DOTALL,
+)
+
+
+def _as_regex(pattern: str) -> str:
+    """A glob as a regular expression; ``*`` and ``?`` never stand for a slash."""
+    text = ""
+    for piece in _PIECE.finditer(pattern):
+        if piece["any"]:
+            text += "(?:.*/)?"
+        elif piece["rest"]:
+            text += ".+"
+        elif piece["some"]:
+            text += "[^/]*"
+        elif piece["one"]:
+            text += "[^/]"
+        elif piece["set"]:
+            # Only a range's dash is special to git; Python knows more, and warns of what it may.
+            inside = re.sub(r"[^\w-]", lambda each: f"\\{each[0]}", piece["set"])
+            text += f"[{'^/' if piece['not'] else ''}{inside.replace('--', '-')}]"
+        else:
+            text += re.escape(piece["escaped"] or piece["plain"] or "")
+    return text
+
+
+@cache
+def _glob(pattern: str) -> re.Pattern[str]:
+    return re.compile(_as_regex(pattern), re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """One list of paths as in settings: ``skills`` or ``prompts``.
+
+    A plain entry adds a file or folder. ``!pattern`` leaves out what fits, ``+path`` takes exactly
+    that in again and ``-path`` leaves exactly that out; all three also hold for what is found in
+    the usual folders of the same scope.
+    """
+
+    entries: Sequence[str]
+    base: Path
+    """What relative paths start from: the folder of the settings file."""
+
+    def paths(self) -> list[Path]:
+        """The files and folders that are added; they need not exist."""
+        return [self._path(entry) for entry in self.entries if entry and entry[0] not in "!+-"]
+
+    def allows(self, path: Path) -> bool:
+        """``path``, a file that was found, is not left out."""
+        allowed = True
+        names = {str(path), path.name, os.path.relpath(path, self.base)}
+        if path.name == "SKILL.md":  # a skill is meant by its folder too
+            folder = path.parent
+            names |= {str(folder), folder.name, os.path.relpath(folder, self.base)}
+        for sign, verdict in (("!", False), ("+", True), ("-", False)):
+            for entry in self.entries:
+                if entry.startswith(sign) and self._means(entry[1:], names, exact=sign != "!"):
+                    allowed = verdict
+        return allowed
+
+    def _means(self, entry: str, names: set[str], *, exact: bool) -> bool:
+        if exact:
+            return str(self._path(entry)) in names
+        pattern = entry.removeprefix("./")
+        try:
+            return any(_glob(pattern).fullmatch(name.replace(os.sep, "/")) for name in names)
+        except re.error:
+            return False
+
+    def _path(self, entry: str) -> Path:
+        named = Path(entry.strip())
+        try:
+            named = named.expanduser()
+        except RuntimeError:  # ~name of a user that does not exist
+            return self.base / entry
+        return Path(os.path.normpath(self.base / named))

@@ -1,0 +1,105 @@
+"""Context files: what a person or project wants every model to know (``AGENTS.md`` and the like).
+
+Owns which files are read, their order and their limit in size. Does not own how they appear in the
+system prompt (``pi_rpc.harness.system_prompt``). They are plain text for the model and need no
+trust."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from pi_rpc.harness._texts import read_beginning
+
+__all__ = ["CONTEXT_FILE_NAMES", "MAX_CONTEXT_BYTES", "ContextFile", "load_context_files"]
+
+CONTEXT_FILE_NAMES = ("AGENTS.override.md", "AGENTS.md", "AGENTS.MD", "CLAUDE.md", "CLAUDE.MD")
+"""The first of these that a directory has is its context file."""
+
+MAX_CONTEXT_BYTES = 128 * 1024
+"""What of one file is put before every conversation; some 30,000 tokens."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContextFile:
+    """One file's text as the model will see it."""
+
+    path: Path
+    text: str
+
+
+def load_context_files(
+    cwd: Path, agent_dir: Path, problems: list[str] | None = None
+) -> list[ContextFile]:
+    """The context files that hold in ``cwd``: the agent directory's, then from the root down.
+
+    A file that cannot be read is named in ``problems`` and the directory's next one is taken. One
+    that is empty hides the later ones and is not listed itself. Blocking.
+    """
+    problems = [] if problems is None else problems
+    cwd = cwd.absolute()
+    shadowed = _shadowed(cwd)
+    found: dict[Path, ContextFile] = {}
+    for folder in (agent_dir.absolute(), *reversed(cwd.parents), cwd):
+        file = _of_folder(folder, problems)
+        if file is None or file.path in found:
+            continue
+        if shadowed is not None and Path(os.path.realpath(folder)) / file.path.name == shadowed:
+            continue
+        found[file.path] = file
+    return [file for file in found.values() if file.text.strip()]
+
+
+def _of_folder(folder: Path, problems: list[str]) -> ContextFile | None:
+    for name in CONTEXT_FILE_NAMES:
+        path = folder / name
+        if not os.path.isfile(path):  # noqa: PTH113 -- never raises, and is twice as fast
+            continue
+        try:
+            text, left_out = read_beginning(path, MAX_CONTEXT_BYTES)
+        except OSError as error:
+            problems.append(f"{path}: cannot be read: {error.strerror}; ignored")
+            continue
+        if left_out:
+            text += f"\n\n[{left_out} more bytes are left out here; read {path} if you need them]"
+            problems.append(
+                f"{path}: only its first {MAX_CONTEXT_BYTES // 1024} KiB are given to the model"
+            )
+        return ContextFile(path, text)
+    return None
+
+
+def _shadowed(cwd: Path) -> Path | None:
+    """The main repository's file of which a git worktree nested in it has its own version.
+
+    A worktree inside its main repository (``repo/.worktrees/fix``) holds another version of the
+    same file; both would apply the same text twice, or two versions that disagree.
+    """
+    for folder in (cwd, *cwd.parents):
+        marker = folder / ".git"
+        if marker.is_dir():
+            return None  # The main checkout itself, or a repository of its own.
+        if marker.is_file():
+            break
+    else:
+        return None
+    common = _common_git_folder(marker)
+    if common is None or common.name != ".git":
+        return None  # A submodule, or a bare repository: its parent is no checkout.
+    main, worktree = common.parent, Path(os.path.realpath(folder))
+    if main not in worktree.parents:
+        return None
+    own = _of_folder(folder, [])
+    return main / own.path.name if own is not None else None
+
+
+def _common_git_folder(marker: Path) -> Path | None:
+    """The ``.git`` folder of the main checkout that the worktree's ``.git`` file leads to."""
+    try:
+        written = marker.read_text(encoding="utf-8", errors="replace").strip()
+        if not written.startswith("gitdir: "):
+            return None
+        own = marker.parent / written.removeprefix("gitdir: ")
+        common = own / (own / "commondir").read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return None  # Not a worktree (a submodule has no commondir), or one that was moved away.
+    return Path(os.path.realpath(common))
