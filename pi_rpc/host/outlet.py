@@ -5,6 +5,7 @@ after merging, so a gap means that something was lost. Lifecycle events are neve
 or reordered. Does not own encoding, nor the timer (``Ticker``'s owner runs it).
 """
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -68,12 +69,14 @@ class Ticker:
     def __init__(self) -> None:
         self._due: dict[EventOutlet, float] = {}
         self._wake = anyio.Event()
+        self._sleeps_until = 0.0
 
     def schedule(self, outlet: "EventOutlet", at: float) -> None:
         """Wake ``outlet`` at a ``time.monotonic()`` moment, or earlier if that was asked."""
         if outlet not in self._due:
             self._due[outlet] = at
-            self._wake.set()
+            if at < self._sleeps_until:
+                self._wake.set()
 
     def forget(self, outlet: "EventOutlet") -> None:
         """``outlet`` has nothing that waits."""
@@ -82,15 +85,14 @@ class Ticker:
     async def run(self) -> None:
         """Serve until cancelled."""
         while True:
-            if not self._due:
-                self._wake = anyio.Event()
-                await self._wake.wait()
             now = time.monotonic()
             for outlet in [each for each, at in self._due.items() if at <= now]:
                 del self._due[outlet]
                 outlet.tick()
-            if self._due:
-                await anyio.sleep(max(0.0, min(self._due.values()) - time.monotonic()))
+            self._sleeps_until = min(self._due.values(), default=math.inf)
+            self._wake = anyio.Event()
+            with anyio.move_on_after(self._sleeps_until - time.monotonic()):
+                await self._wake.wait()
 
 
 class EventOutlet:
