@@ -115,6 +115,8 @@ class CompactionPlan:
     """Estimate of what stays, the system prompt and tools included if they were counted."""
     files: FileOperations
     """Of everything that is summarised, earlier summaries included."""
+    room: int | None
+    """Most tokens of conversation in one request; the middle of a longer one is left out."""
     roles: MessageRoles
     """How messages read."""
 
@@ -191,16 +193,17 @@ def plan_compaction(
     settings: CompactionSettings,
     *,
     roles: MessageRoles | None = None,
+    context_window: int = 0,
     overhead: int = 0,
-    fit: int | None = None,
+    overflowed: bool = False,
 ) -> CompactionPlan:
     """What compacting the session would summarise and keep, given the path to its leaf.
 
-    ``settings`` are those of the model (``settings_for``). ``overhead`` is the size of system
-    prompt and tools (``usage.prompt_tokens``). ``fit``, after a provider refused the context as
-    too long, is the most tokens that may stay: then less than ``keep_recent_tokens`` stays where
-    that is still too much, and nothing at all rather than no progress. Hide the failed attempt
-    first.
+    ``settings`` are those of the model (``settings_for``), ``context_window`` is its window in
+    tokens (0: unknown), ``overhead`` the size of system prompt and tools (``usage.prompt_tokens``).
+    ``overflowed`` says that the provider refused the context as too long: then less than
+    ``keep_recent_tokens`` stays where that would still be too much, and nothing at all rather than
+    everything. Hide the failed attempt first.
 
     Raises ``NothingToCompactError``.
     """
@@ -209,8 +212,9 @@ def plan_compaction(
     roles = default_roles() if roles is None else roles
     compaction, pieces = pieces_of(branch, roles)
     cut = choose_cut(pieces, settings.keep_recent_tokens)
-    if fit is not None:
-        cut = _fitted(pieces, cut, fit - overhead)
+    room = context_window - settings.reserve_tokens if context_window > 0 else None
+    if overflowed:
+        cut = _fitted(pieces, cut, None if room is None else room - overhead)
     history = _messages(pieces[: cut.turn_start])
     prefix = _messages(pieces[cut.turn_start : cut.at])
     if not history and not prefix:
@@ -232,6 +236,7 @@ def plan_compaction(
         tokens_before=branch_tokens(branch, overhead),
         tokens_kept=overhead + sum(piece.tokens for piece in kept),
         files=files,
+        room=room,
         roles=roles,
     )
 
@@ -248,8 +253,7 @@ async def summarize_compaction(
         text = _history_request(plan, custom_instructions)
         summary, usage = await asked_summary(ask, text, "history")
     if plan.turn_prefix:
-        conversation = element("conversation", serialized(plan.turn_prefix, plan.roles))
-        text = f"{conversation}\n\n{focused(_TURN, custom_instructions)}"
+        text = f"{_shown(plan, plan.turn_prefix)}\n\n{focused(_TURN, custom_instructions)}"
         turn, spent = await asked_summary(ask, text, "turn")
         summary = f"{summary}\n\n---\n\n**Turn Context (split turn):**\n\n{turn}"
         usage = add_usage(usage, spent)
@@ -265,7 +269,7 @@ async def summarize_compaction(
 
 
 def _history_request(plan: CompactionPlan, custom_instructions: str | None) -> str:
-    parts = [element("conversation", serialized(plan.messages_to_summarize, plan.roles))]
+    parts = [_shown(plan, plan.messages_to_summarize)]
     instructions = _FIRST
     if plan.previous_summary is not None:
         parts.append(element("previous-summary", plan.previous_summary))
@@ -274,15 +278,19 @@ def _history_request(plan: CompactionPlan, custom_instructions: str | None) -> s
     return "\n\n".join(parts)
 
 
+def _shown(plan: CompactionPlan, messages: Sequence[AgentMessage]) -> str:
+    return element("conversation", serialized(messages, plan.roles, max_tokens=plan.room))
+
+
 def _messages(pieces: Sequence[Piece]) -> list[AgentMessage]:
     return [piece.message for piece in pieces if piece.message is not None]
 
 
-def _fitted(pieces: Sequence[Piece], cut: Cut, limit: int) -> Cut:
+def _fitted(pieces: Sequence[Piece], cut: Cut, room: int | None) -> Cut:
     """``cut``, or a later one when it would not help against a context that was refused."""
     kept = sum(piece.tokens for piece in pieces[cut.at :])
     summarises = any(piece.message is not None for piece in pieces[: cut.at])
-    if summarises and kept <= limit:
+    if summarises and (room is None or kept <= room):
         return cut
-    total = sum(piece.tokens for piece in pieces)
-    return cut_within(pieces, min(limit, total // 2))
+    half = sum(piece.tokens for piece in pieces) // 2
+    return cut_within(pieces, half if room is None else min(room, half))

@@ -107,10 +107,14 @@ def focused(instructions: str, custom_instructions: str | None) -> str:
     return f"{instructions}\n\nAdditional focus: {wish}" if wish else instructions
 
 
-def serialized(messages: Iterable[AgentMessage], roles: MessageRoles) -> str:
+def serialized(
+    messages: Iterable[AgentMessage], roles: MessageRoles, *, max_tokens: int | None = None
+) -> str:
     """A conversation as plain text, one tagged paragraph for each thing that was said or done.
 
-    Thinking is left out, images are named only, and long tool results are cut.
+    Thinking is left out, images are named only, and long tool results are cut. Of a text longer
+    than ``max_tokens`` (four characters each) the middle is left out: the beginning says what was
+    wanted, the end where things stand.
     """
     parts: list[str] = []
     for message in convert_to_llm(messages, roles):
@@ -123,7 +127,17 @@ def serialized(messages: Iterable[AgentMessage], roles: MessageRoles) -> str:
                 _add(parts, "Assistant tool calls", "; ".join(calls))
             case ToolResultMessage():
                 _add(parts, "Tool result", _cut(_shown(message.content)))
-    return "\n\n".join(parts)
+    return _bounded("\n\n".join(parts), max_tokens)
+
+
+def _bounded(text: str, max_tokens: int | None) -> str:
+    if max_tokens is None or len(text) <= 4 * max_tokens:
+        return text
+    side = max(2 * max_tokens, 1)
+    more = len(text) - 2 * side
+    if more <= 0:
+        return text
+    return f"{text[:side]}\n[{more} characters are left out here]\n{text[-side:]}"
 
 
 def _add(parts: list[str], tag: str, text: str) -> None:

@@ -82,6 +82,17 @@ async def test_whole_turns_are_one_request_with_the_sections() -> None:
     )
 
 
+async def test_a_request_holds_no_more_than_fits_the_window() -> None:
+    branch = Branch()
+    branch.say(tokens(5_000), reply("y" * 40))
+    asked = Asked("S")
+    made = plan(branch, 10, context_window=16_384 + 1_000)
+    await summarize_compaction(made, asked)
+    conversation = asked.requests[0].text.partition("</conversation>")[0]
+    assert "16008 characters are left out" in conversation
+    assert len(conversation) < 4_100
+
+
 async def test_the_entry_puts_the_summary_before_what_is_kept() -> None:
     branch = two_turns()
     before = branch.context

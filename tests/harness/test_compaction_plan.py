@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pi_rpc.agent.messages import BashExecutionMessage, OpaqueMessage
+from pi_rpc.agent.messages import BashExecutionMessage, OpaqueMessage, default_roles
 from pi_rpc.harness.compaction import (
     CompactionPlan,
     CompactionResult,
@@ -16,7 +16,14 @@ from pi_rpc.harness.compaction import (
 )
 from pi_rpc.harness.settings import CompactionOverride, CompactionSettings
 from pi_rpc.harness.usage import branch_tokens, estimate_tokens, prompt_tokens
-from pi_rpc.llm.messages import ImageBlock, SystemMessage, TextBlock, ThinkingBlock, UserMessage
+from pi_rpc.llm.messages import (
+    ImageBlock,
+    SystemMessage,
+    TextBlock,
+    ThinkingBlock,
+    UserMessage,
+    Wire,
+)
 from pi_rpc.llm.provider import ToolSpec
 from pi_rpc.session.entries import (
     BranchSummaryEntry,
@@ -37,12 +44,14 @@ from tests.harness.branches import (
 )
 
 
-def keeping(count: int) -> CompactionSettings:
-    return CompactionSettings(keep_recent_tokens=count)
-
-
 def plan(branch: Branch, keep: int, **options: Any) -> CompactionPlan:
-    return plan_compaction(branch.entries, keeping(keep), **options)
+    settings = CompactionSettings(keep_recent_tokens=keep, reserve_tokens=100)
+    return plan_compaction(branch.entries, settings, **options)
+
+
+def plan_refused(branch: Branch, keep: int, room: int, **options: Any) -> CompactionPlan:
+    """After the provider refused what is longer than ``room`` tokens."""
+    return plan(branch, keep, context_window=room + 100, overflowed=True, **options)
 
 
 def conversation() -> Branch:
@@ -222,6 +231,20 @@ def test_messages_that_the_model_never_reads_are_no_place_to_cut_and_not_summari
     ]
 
 
+def test_a_message_of_an_application_counts_as_it_reads() -> None:
+    class Note(Wire, tag_field="role", tag="note", frozen=True, kw_only=True):
+        text: str
+
+    roles = default_roles()
+    roles.register(Note, lambda note: [user(note.text)])
+    branch = Branch()
+    branch.say(tokens(10), reply("a" * 40), Note(text="n" * 40))
+    assert plan(branch, 10).first_kept_entry_id == "e1"
+    made = plan(branch, 10, roles=roles)
+    assert (made.first_kept_entry_id, made.tokens_kept) == ("e2", 10)
+    assert not made.is_split_turn
+
+
 def test_edits_hold_in_what_is_summarised() -> None:
     branch = conversation()
     branch.hide("e1")
@@ -284,6 +307,7 @@ def test_an_older_compaction_inside_the_kept_part_adds_nothing() -> None:
     assert made.previous_summary == "second"
     assert len(made.messages_to_summarize) == 4
     assert made.first_kept_entry_id == "e10"
+    assert plan(branch, 40).first_kept_entry_id == "e7"
 
 
 def test_the_file_lists_of_a_hook_are_its_own_affair() -> None:
@@ -314,12 +338,15 @@ def test_files_are_those_of_the_summarised_part_with_calls_that_tools_made() -> 
         result("5"),
         result("6"),
         tokens(10),
-        reply("", call("7", path="kept.py")),
+        reply("", call("7", path="prefix.py")),
         result("7"),
+        reply("", call("8", path="kept.py")),
+        result("8"),
     )
-    files = plan(branch, 15).files
-    assert files.read == ["m.py", "z.py"]
-    assert files.modified == ["a.py", "n.py", "w.py"]
+    made = plan(branch, 6)
+    assert made.is_split_turn
+    assert made.files.read == ["m.py", "prefix.py", "z.py"]
+    assert made.files.modified == ["a.py", "n.py", "w.py"]
 
 
 # --- after the provider refused the context -----------------------------------------------------
@@ -327,20 +354,22 @@ def test_files_are_those_of_the_summarised_part_with_calls_that_tools_made() -> 
 
 def test_a_kept_part_that_does_not_fit_gives_way() -> None:
     branch = conversation()
-    assert plan(branch, 40, fit=50).first_kept_entry_id == "e2"
-    assert plan(branch, 40, fit=25).first_kept_entry_id == "e4"
-    assert plan(branch, 40, fit=25, overhead=10).first_kept_entry_id == "e5"
+    assert plan_refused(branch, 40, 50).first_kept_entry_id == "e2"
+    assert plan_refused(branch, 40, 25).first_kept_entry_id == "e4"
+    assert plan_refused(branch, 40, 25, overhead=10).first_kept_entry_id == "e5"
 
 
 def test_a_refused_context_is_shortened_even_if_it_seems_short() -> None:
-    assert plan(conversation(), 1_000, fit=100_000).first_kept_entry_id == "e3"
+    assert plan_refused(conversation(), 1_000, 100_000).first_kept_entry_id == "e3"
+    assert plan(conversation(), 1_000, overflowed=True).first_kept_entry_id == "e3"
+    assert plan(conversation(), 40, overflowed=True).first_kept_entry_id == "e2"
 
 
 def test_a_refused_first_prompt_is_summarised_itself() -> None:
     branch = Branch()
     branch.say(tokens(100))
     branch.hide(branch.say(reply(stop_reason="error", error="prompt is too long")))
-    made = plan(branch, 1_000, fit=5_000)
+    made = plan_refused(branch, 1_000, 5_000)
     assert made.turn_prefix == branch.context
     assert made.first_kept_entry_id is None
     entry = CompactionResult("s", None, 1, 1).entry("me", None, "t")
@@ -352,12 +381,12 @@ def test_a_tool_result_larger_than_the_window_is_summarised() -> None:
     branch.say(user("go"), reply("", call("1")), result("1", "x" * 40_000))
     branch.hide(branch.say(reply(stop_reason="error", error="prompt is too long")))
     assert plan(branch, 100).first_kept_entry_id == "e1"
-    assert plan(branch, 100, fit=5_000).first_kept_entry_id is None
+    assert plan_refused(branch, 100, 5_000).first_kept_entry_id is None
 
 
 def test_an_empty_refused_context_has_nothing_to_compact() -> None:
     with pytest.raises(NothingToCompactError):
-        plan(Branch(), 10, fit=10)
+        plan_refused(Branch(), 10, 10)
 
 
 # --- how much -----------------------------------------------------------------------------------

@@ -85,8 +85,12 @@ def apply(branch: Branch, step: tuple[Any, ...]) -> None:
             summarised(branch, made)
 
 
-def planned(branch: Branch, keep: int, fit: int | None = None) -> CompactionPlan:
-    return plan_compaction(branch.entries, CompactionSettings(keep_recent_tokens=keep), fit=fit)
+def planned(branch: Branch, keep: int, room: int | None = None) -> CompactionPlan:
+    """With a ``room``: after the provider refused a context that is longer."""
+    settings = CompactionSettings(keep_recent_tokens=keep, reserve_tokens=100)
+    if room is None:
+        return plan_compaction(branch.entries, settings)
+    return plan_compaction(branch.entries, settings, context_window=room + 100, overflowed=True)
 
 
 def summarised(branch: Branch, made: CompactionPlan) -> None:
@@ -109,17 +113,17 @@ def said(branch: Branch) -> list[Any]:
 
 
 keeps = st.integers(0, 120)
-fits = st.none() | st.integers(-5, 120)
+rooms = st.none() | st.integers(-5, 120)
 
 
 @settings(deadline=None, max_examples=300)
-@given(branches(), keeps, fits)
+@given(branches(), keeps, rooms)
 def test_what_is_summarised_and_what_stays_are_the_whole(
-    branch: Branch, keep: int, fit: int | None
+    branch: Branch, keep: int, room: int | None
 ) -> None:
     before = said(branch)
     try:
-        made = planned(branch, keep, fit)
+        made = planned(branch, keep, room)
     except NothingToCompactError:
         return
     summarised(branch, made)
@@ -127,17 +131,17 @@ def test_what_is_summarised_and_what_stays_are_the_whole(
     assert [*made.messages_to_summarize, *made.turn_prefix, *kept] == before
     assert made.messages_to_summarize or made.turn_prefix
     assert made.tokens_kept == sum(estimate_tokens(each) for each in kept)
-    if fit is not None and made.first_kept_entry_id is not None and kept:
-        assert made.tokens_kept <= max(fit, 0)
+    if room is not None and made.first_kept_entry_id is not None and kept:
+        assert made.tokens_kept <= max(room, 0)
 
 
 @settings(deadline=None, max_examples=300)
-@given(branches(), keeps, fits)
+@given(branches(), keeps, rooms)
 def test_a_cut_never_parts_a_call_from_its_result(
-    branch: Branch, keep: int, fit: int | None
+    branch: Branch, keep: int, room: int | None
 ) -> None:
     try:
-        made = planned(branch, keep, fit)
+        made = planned(branch, keep, room)
     except NothingToCompactError:
         return
     gone = [*made.messages_to_summarize, *made.turn_prefix]
@@ -169,13 +173,13 @@ def test_compacting_twice_finds_nothing_more(branch: Branch, keep: int) -> None:
 
 
 @settings(deadline=None, max_examples=300)
-@given(branches(), keeps, fits)
+@given(branches(), keeps, rooms)
 def test_the_context_is_smaller_afterwards_by_what_the_summary_saves(
-    branch: Branch, keep: int, fit: int | None
+    branch: Branch, keep: int, room: int | None
 ) -> None:
     before = sum(estimate_tokens(each) for each in branch.context)
     try:
-        made = planned(branch, keep, fit)
+        made = planned(branch, keep, room)
     except NothingToCompactError:
         return
     done = anyio.run(partial(summarize_compaction, made, Asked("S", "T")))

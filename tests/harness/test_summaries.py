@@ -65,6 +65,14 @@ def test_a_long_tool_result_is_cut_and_says_by_how_much(length: int, more: int) 
     assert shown == f"[Tool result]: {'x' * min(length, 2_000)}{note}"
 
 
+def test_of_a_conversation_that_is_too_long_the_middle_is_left_out() -> None:
+    messages = [user("a" * 100), user("b" * 100)]  # 8 + 100 characters each, 2 between them
+    assert serialized(messages, ROLES, max_tokens=55) == serialized(messages, ROLES)
+    shown = serialized(messages, ROLES, max_tokens=10)
+    assert shown == f"[User]: {'a' * 12}\n[178 characters are left out here]\n{'b' * 20}"
+    assert "216 characters" in serialized(messages, ROLES, max_tokens=-5)
+
+
 def test_arguments_that_json_cannot_express_are_shown_all_the_same() -> None:
     assert "read(path=" in serialized([reply("", call("1", path="\ud800"))], ROLES)
 
