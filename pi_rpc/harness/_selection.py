@@ -44,7 +44,7 @@ class IgnoreRules:
                     text = path.read_text(encoding="utf-8-sig", errors="replace")
                 except OSError:
                     continue
-                more += _rules(text.splitlines(), prefix)
+                more += _rules(text.split("\n"), prefix)
         return IgnoreRules((*self.rules, *more)) if more else self
 
     def ignores(self, path: str, *, is_folder: bool) -> bool:

@@ -153,7 +153,7 @@ def load_settings(folder: Path, project: Path | None = None) -> tuple[Settings, 
         return _settings(file, folder), problems
     if over.pop("defaultProjectTrust", None) is not None:
         problems.append(
-            f"{project / 'settings.json'}: defaultProjectTrust: not a project's; ignored"
+            f"{project / 'settings.json'}: defaultProjectTrust: not a project's to say; ignored"
         )
     own, unfit = fitting(SettingsFile, over, project / "settings.json")
     merged = SettingsFile.model_validate(_merged(_written(file), _written(own)))
