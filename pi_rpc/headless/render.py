@@ -8,6 +8,7 @@ what is sent, so it draws a daemon's run and a run of this process alike.
 import json
 import os
 import time
+import unicodedata
 from collections.abc import Mapping
 from typing import Any, TextIO
 
@@ -24,6 +25,7 @@ class RunRenderer:
         """The reply goes to ``answer``, everything about it to ``notes``; they may be the same."""
         self._answer = answer
         self._notes = notes
+        self._answer_is_terminal = answer.isatty()
         self._colour = notes.isatty() and "NO_COLOR" not in os.environ
         self._started = time.monotonic()
         self._line_open = False
@@ -54,13 +56,17 @@ class RunRenderer:
     def _draw_update(self, update: Mapping[str, Any]) -> None:
         match update["type"]:
             case "text_delta":
-                self._answer.write(update["delta"])
+                self._answer.write(self._shown(update["delta"]))
                 self._answer.flush()
                 self._line_open = not update["delta"].endswith("\n")
             case "thinking_start":
                 self._note("thinking ...", "2")
             case _:
                 pass
+
+    def _shown(self, text: str) -> str:
+        """What the model said, as it is for a file; a terminal it must not control."""
+        return _harmless(text) if self._answer_is_terminal else text
 
     def _draw_result(self, event: Mapping[str, Any]) -> None:
         blocks = event["result"]["content"]
@@ -88,8 +94,16 @@ class RunRenderer:
 
     def _note(self, text: str, colour: str) -> None:
         self._end_line()
+        text = _harmless(text)
         self._notes.write(f"\x1b[{colour}m{text}\x1b[0m\n" if self._colour else f"{text}\n")
         self._notes.flush()
+
+
+def _harmless(text: str) -> str:
+    """``text`` without what a terminal would obey; lines and tabs stay."""
+    if text.isprintable():
+        return text
+    return "".join(char for char in text if char in "\n\t" or unicodedata.category(char) != "Cc")
 
 
 def _brief(text: str) -> str:
