@@ -1,6 +1,8 @@
 """From the start of the process to the reply to ``initialize``, and memory then and later."""
 
 import json
+import os
+import shlex
 import subprocess
 import tempfile
 import time
@@ -10,6 +12,7 @@ from pathlib import Path
 from benchmarks.measuring import BARE, DAEMON, Driven, Figure, environment, paired_ratio, timed
 
 START_LIMIT = 1.5
+PI_START_LIMIT = 0.3
 MEMORY_AT_START_MB = 40.0
 MEMORY_AFTER_PROMPT_MB = 60.0
 
@@ -17,24 +20,42 @@ MEMORY_AFTER_PROMPT_MB = 60.0
 def figures() -> Iterator[Figure]:
     with tempfile.TemporaryDirectory() as scratch:
         yield _start(scratch)
+        if command := os.environ.get("PI_BIN"):
+            yield _start_beside_pi(scratch, shlex.split(command))
         yield from _memory(scratch)
 
 
-def _start(scratch: str) -> Figure:
-    env = environment(PI_CODING_AGENT_DIR=scratch)
+def _daemon_start(scratch: str) -> float:
+    start = time.perf_counter()
+    driven = Driven(DAEMON, environment(PI_CODING_AGENT_DIR=scratch))
+    driven.request(0, "initialize", {})
+    elapsed = time.perf_counter() - start
+    driven.close()
+    return elapsed
 
-    def daemon() -> float:
+
+def _start_beside_pi(scratch: str, command: list[str]) -> Figure:
+    def pi() -> float:
         start = time.perf_counter()
-        driven = Driven(DAEMON, env)
-        driven.request(0, "initialize", {})
+        env = environment(PI_CODING_AGENT_DIR=scratch, PI_OFFLINE="1")
+        driven = Driven([*command, "--mode", "rpc", "--no-session"], env)
+        driven.send({"id": "s", "type": "get_state"})
+        driven.until(lambda line: b'"get_state"' in line)
         elapsed = time.perf_counter() - start
+        driven.process.kill()
         driven.close()
         return elapsed
 
-    def bare() -> float:
-        return timed(lambda: subprocess.run(BARE, env=env, check=True))
+    ours, other, ratio = paired_ratio(lambda: _daemon_start(scratch), pi, 5)
+    detail = f"{ours * 1000:.0f} ms against {other * 1000:.0f} ms"
+    return Figure("start to first answer / pi", ratio, PI_START_LIMIT, "x", detail)
 
-    ours, other, ratio = paired_ratio(daemon, bare, 15)
+
+def _start(scratch: str) -> Figure:
+    def bare() -> float:
+        return timed(lambda: subprocess.run(BARE, env=environment(), check=True))
+
+    ours, other, ratio = paired_ratio(lambda: _daemon_start(scratch), bare, 15)
     detail = f"{ours * 1000:.0f} ms against {other * 1000:.0f} ms"
     return Figure("start to initialize / import asyncio, msgspec", ratio, START_LIMIT, "x", detail)
 

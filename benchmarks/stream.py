@@ -20,7 +20,7 @@ from benchmarks.measuring import BARE, DAEMON, Driven, Figure, environment, time
 DELTAS = 20_000
 CPU_LIMIT = 0.3
 REPLY_MB = DELTAS * len("lorem ") / 1e6
-MEMORY_LIMIT_MB = 8.0
+MEMORY_LIMIT_MB = 1.0
 BASELINE = Path(__file__).parent / "baseline.json"
 
 

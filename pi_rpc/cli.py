@@ -10,13 +10,18 @@ from pi_rpc import __version__
 __all__ = ["main", "parse"]
 
 _PERMISSION_MODES = ("ask", "edits", "full", "readonly")
+_INTERRUPTED = 130
 _LOG_LEVELS = ("debug", "info", "warn", "error")
 
 
 def main(argv: Sequence[str] | None = None) -> NoReturn:
     """Run the command and exit with its code."""
     arguments = parse(sys.argv[1:] if argv is None else argv)
-    sys.exit(_run(arguments))
+    try:
+        code = _run(arguments)
+    except KeyboardInterrupt:
+        code = _INTERRUPTED
+    sys.exit(code)
 
 
 def _run(arguments: argparse.Namespace) -> int:

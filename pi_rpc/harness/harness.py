@@ -159,22 +159,23 @@ class AgentHarness:
         on its way to the model but not yet delivered counts as waiting.
         """
         run = self._run
-        removed = self.queue.clear() if clear_queue else []
+        removed = self._cleared() if clear_queue else []
         if run is not None:
             run.abort()
             await run.wait()
         if clear_queue:
-            removed += self.queue.clear()
-        if removed:
-            self._announce_queue()
+            removed += self._cleared()
         return run is not None, queue_of(removed)
 
     def clear_queue(self) -> Queue:
         """Remove everything that waits and return it."""
+        return queue_of(self._cleared())
+
+    def _cleared(self) -> list[QueuedMessage]:
         removed = self.queue.clear()
         if removed:
             self._announce_queue()
-        return queue_of(removed)
+        return removed
 
     def withdraw(self, queued: QueuedMessage) -> None:
         """Take back one message: out of the queue, or by stopping the run that has taken it."""
@@ -361,8 +362,10 @@ class AgentHarness:
             case MessageEnd():
                 self._notify(await self._recorder.end(event, run))
             case AgentStart():
+                run.attempt_open = True
                 self._notify([AgentStart(run_id=run.id)])
             case AgentEnd():
+                run.attempt_open = False
                 self._notify([AgentEnd(messages=event.messages, run_id=run.id, will_retry=False)])
             case TurnEnd():
                 self._notify([event])
@@ -380,6 +383,9 @@ class AgentHarness:
                 await self._recorder.record(custom_entry(RUN_SETTLED), now=True)
         except (SessionError, TimeoutError) as error:
             run.failure = run.failure or str(error)
+        if run.attempt_open:
+            # What broke the run may have kept it from saying so; what had begun is closed.
+            self._notify([AgentEnd(messages=[], run_id=run.id, will_retry=False)])
         outcome = run.conclude()
         self._run = None
         self.phase = "idle"

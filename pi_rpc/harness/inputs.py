@@ -6,6 +6,7 @@ plain JSON objects here, checked by whoever took them from the wire.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 from pi_rpc.llm.messages import ImageBlock, TextBlock, UserContent, UserMessage, now_ms, text_of
@@ -56,7 +57,7 @@ class PromptInput:
 def _render(attachment: Mapping[str, Any]) -> str:
     kind = attachment.get("type")
     if kind == "file":
-        return f'<attached-file path="{_place(attachment)}" />'
+        return f'<attached-file path="{escape(_place(attachment), quote=True)}" />'
     if kind == "selection":
         return _element("selection", "path", _place(attachment), str(attachment.get("text", "")))
     if kind == "diagnostics":
@@ -70,7 +71,9 @@ def _element(tag: str, key: str, value: str, body: str) -> str:
     if len(body) > _ATTACHMENT_CHARACTERS:
         cut = len(body) - _ATTACHMENT_CHARACTERS
         body = f"{body[:_ATTACHMENT_CHARACTERS]}\n[{cut} more characters were left out]"
-    return f'<{tag} {key}="{value}">\n{body}\n</{tag}>'
+    # What is quoted cannot end the quotation.
+    body = body.replace(f"</{tag}", f"<\\/{tag}")
+    return f'<{tag} {key}="{escape(value, quote=True)}">\n{body}\n</{tag}>'
 
 
 def _place(attachment: Mapping[str, Any]) -> str:

@@ -50,6 +50,8 @@ class Run:
     controller: AbortController = field(default_factory=AbortController)
     totals: Totals = field(default_factory=Totals)
     turns: int = 0
+    attempt_open: bool = False
+    """``agent_start`` was said and ``agent_end`` was not."""
     last_reply: AssistantMessage | None = None
     limit: str | None = None
     """Which limit ended the run, in words."""

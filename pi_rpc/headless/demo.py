@@ -18,7 +18,8 @@ import anyio
 import msgspec
 from msgspec import Raw
 
-from pi_rpc.harness.credentials import key_variables
+from pi_rpc.harness.model_registry import ModelRegistry
+from pi_rpc.harness.settings import Settings
 from pi_rpc.headless.daemon import DaemonProcess
 from pi_rpc.headless.local import install_local
 from pi_rpc.headless.render import RunRenderer
@@ -34,16 +35,12 @@ __all__ = ["run_demo"]
 def run_demo(arguments: "Namespace") -> int:
     """Show it; 0 when the model answered."""
     say(f"pi-rpc demo: a model reads {arguments.file} with a tool and says what it found.")
-    for variable in sorted(name for name in key_variables() if os.environ.get(name)):
-        say(f"{variable} is set. It is not used: a model behind it costs money.")
-        say("To use it name a model, for instance MODEL=anthropic/claude-haiku-4-5 make run.")
     model, script = arguments.model, None
     if model is None:
+        _mention_key()
         model, script = _free_model(arguments)
     with tempfile.TemporaryDirectory(prefix="pi-rpc-demo-") as scratch:
-        environ = dict(os.environ)
-        if arguments.model is None:
-            environ["PI_CODING_AGENT_DIR"] = scratch
+        environ = {**os.environ, "PI_CODING_AGENT_DIR": scratch}
         if script is not None:
             path = Path(scratch) / "script.json"
             path.write_text(json.dumps(script), encoding="utf-8")
@@ -61,6 +58,16 @@ def say(text: str) -> None:
     sys.stdout.flush()
 
 
+def _mention_key() -> None:
+    """Say what a key in the environment would be used for, if the person wanted that."""
+    with tempfile.TemporaryDirectory() as nothing:
+        model = ModelRegistry(Path(nothing)).default(Settings())
+    if model is None or model.provider in {local.LOCAL_MODEL.provider, "scripted"}:
+        return
+    say(f"There is a key for {model.provider}: its model {model.ref} could be used, and would")
+    say(f"cost money. For that: MODEL={model.ref} make run")
+
+
 def _free_model(arguments: "Namespace") -> tuple[str, dict[str, Any] | None]:
     if arguments.install and not local.installed():
         install_local()
@@ -74,8 +81,8 @@ def _free_model(arguments: "Namespace") -> tuple[str, dict[str, Any] | None]:
 def _script(file: str) -> dict[str, Any]:
     return {
         "replies": [
-            {"steps": [{"type": "toolCall", "name": "read", "arguments": {"path": file}}]},
-            {"steps": [{"type": "text", "text": f"This is a script: {file} was read for real."}]},
+            {"steps": [{"toolCall": {"name": "read", "arguments": {"path": file}}}]},
+            {"steps": [{"text": f"This is a script: {file} was read for real."}]},
         ]
     }
 

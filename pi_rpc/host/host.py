@@ -139,8 +139,10 @@ class Host:
     ) -> HostedSession:
         """Open a session from disk by id or path; one that is open already is returned as it is."""
         async with self._opening:
+            if path is not None:
+                path = (self.cwd / path).resolve()
             for hosted in self._sessions.values():
-                if hosted.id == session_id or (path and hosted.harness.session.path == path):
+                if hosted.id == session_id or (path and _resolved(hosted) == path):
                     return hosted
             session = await self._load(session_id, path, cwd, read_only=read_only)
             if session.session_id in self._sessions:
@@ -259,7 +261,12 @@ class Host:
         for problem in [*self.services.problems, *session.notes]:
             harness.report(Diagnostic(severity="warning", message=problem))
         if options.name:
-            await harness.rename(options.name)
+            try:
+                await harness.rename(options.name)
+            except BaseException:
+                with anyio.CancelScope(shield=True):
+                    await self.close(hosted.id)
+                raise
         return hosted
 
     def _configuration(
@@ -304,6 +311,11 @@ class Host:
         if session.path is not None:
             environment["PI_SESSION_FILE"] = str(session.path)
         return self.services.tool_context(configuration.cwd, environment)
+
+
+def _resolved(hosted: HostedSession) -> Path | None:
+    path = hosted.harness.session.path
+    return path.resolve() if path is not None else None
 
 
 def _known_level(recorded: str | None) -> ThinkingLevel | None:

@@ -53,7 +53,13 @@ class Services:
     @property
     def problems(self) -> list[str]:
         """A line about each thing that is wrong in the files people write."""
-        return [*self._loaded[1], *self.credentials.problems(), *self.models.problems()]
+        wrong_default = self._default_model()[1]
+        return [
+            *self._loaded[1],
+            *self.credentials.problems(),
+            *self.models.problems(),
+            *([wrong_default] if wrong_default else []),
+        ]
 
     @cached_property
     def credentials(self) -> Credentials:
@@ -98,8 +104,15 @@ class Services:
             try:
                 return self.models.find({"provider": recorded[0], "id": recorded[1]}), None
             except UnknownModelError:
-                return self.models.default(self.settings), None
-        return self.models.default(self.settings), None
+                pass  # It is gone, or was never ours: the default takes its place.
+        return self._default_model()[0], None
+
+    def _default_model(self) -> tuple[Model | None, str | None]:
+        """The default, or why the one that the settings name cannot be had."""
+        try:
+            return self.models.default(self.settings), None
+        except UnknownModelError as error:
+            return None, f"{self.folder / 'settings.json'}: {error}"
 
     def tool_context(self, cwd: Path, environment: Mapping[str, str]) -> ToolContext:
         """What the tools of one session work in and with."""

@@ -39,7 +39,7 @@ from pi_rpc.protocol.handshake import (
 )
 from pi_rpc.server.convert import session_options
 from pi_rpc.server.events import EventStream
-from pi_rpc.server.greeting import greet
+from pi_rpc.server.greeting import Greeting, greet
 from pi_rpc.session.storage import SessionError
 
 __all__ = ["Connection", "Feature"]
@@ -87,6 +87,8 @@ class Connection:
         self.peer: Peer | None = None
         self.initialized = anyio.Event()
         self.process_id: int | None = None
+        self.client_was_there = False
+        """The process of ``process_id`` ran when ``initialize`` was answered."""
         self.exit_code: int | None = None
 
     # --- what features use -----------------------------------------------------------------------
@@ -113,9 +115,11 @@ class Connection:
 
     # --- lifecycle -------------------------------------------------------------------------------
 
-    def begin(self, params: InitializeParams) -> None:
+    def begin(self, greeting: Greeting) -> None:
         """``initialize`` was answered: from now on there are sessions."""
         assert self.peer is not None
+        params = greeting.params
+        self.client_was_there = greeting.client_was_there
         cwd = Path(working_directory(params) or Path.cwd())
         self._options = session_options(default_session_params(params))
         self._host = Host(self.services, self._defaults, cwd, self._task_group)
@@ -130,9 +134,9 @@ class Connection:
         if self._host is not None:
             raise invalid_request("initialize was sent already")
         params = decode_params(InitializeParams, request.params)
-        result = greet(params)
-        self.begin(params)
-        return result
+        greeting = greet(params)
+        self.begin(greeting)
+        return greeting.result
 
     async def _shutdown(self) -> None:
         self._shut_down = True
@@ -173,11 +177,8 @@ class Connection:
         """Take note of one notification; unknown ones are ignored."""
         del params
         if method == "exit":
-            assert self.peer is not None
             self.exit_code = 0 if self._shut_down else 1
-            if self._host is not None:
-                self._host.stop_all()
-            self.peer.close()
+            self.stop()
 
     def error(self, exc: BaseException) -> RpcError:
         """What the client is told of a failure."""
@@ -206,6 +207,13 @@ class Connection:
         while self.host.is_running:
             await self.host.settled()
             await self.peer.answered()
+
+    def stop(self) -> None:
+        """Stop all work and end the connection; what is under way still says how it ended."""
+        if self._host is not None:
+            self._host.stop_all()
+        if self.peer is not None:
+            self.peer.close()
 
     async def aclose(self) -> None:
         """End every session and every child."""

@@ -17,9 +17,9 @@ from pi_rpc.host.host import SessionOptions
 from pi_rpc.host.services import Services
 from pi_rpc.jsonrpc.peer import Peer
 from pi_rpc.jsonrpc.stdio import Transport
-from pi_rpc.protocol.handshake import InitializeParams
 from pi_rpc.server.connection import Connection
 from pi_rpc.server.features import FEATURES
+from pi_rpc.server.greeting import Greeting
 
 __all__ = ["DaemonOptions", "serve"]
 
@@ -43,9 +43,7 @@ class DaemonOptions:
     drain: bool = False
 
 
-async def serve(
-    transport: Transport, greeted: InitializeParams | None, options: DaemonOptions
-) -> int:
+async def serve(transport: Transport, greeted: Greeting | None, options: DaemonOptions) -> int:
     """Serve one client until it goes; returns the exit code. ``greeted``: already initialized."""
     exit_code = 0
     async with anyio.create_task_group() as task_group:
@@ -76,7 +74,6 @@ async def serve(
 
 
 async def _end_on_signal(connection: Connection) -> None:
-    assert connection.peer is not None
     names = [signal.SIGINT, signal.SIGTERM]
     if hasattr(signal, "SIGHUP"):
         names.append(signal.SIGHUP)
@@ -85,8 +82,7 @@ async def _end_on_signal(connection: Connection) -> None:
             if connection.exit_code is not None:
                 os._exit(_SIGNAL_BASE + number)
             connection.exit_code = _SIGNAL_BASE + number
-            connection.host.stop_all()
-            connection.peer.close()
+            connection.stop()
 
 
 async def _end_with_client(connection: Connection) -> None:
@@ -96,11 +92,10 @@ async def _end_with_client(connection: Connection) -> None:
     try:
         await wait_parent_gone(connection.process_id)
     except ProcessLookupError:
-        _log.info("the client's processId %d does not exist here", connection.process_id)
-        return
-    assert connection.peer is not None
-    connection.host.stop_all()
-    connection.peer.close()
+        if not connection.client_was_there:
+            _log.info("the client's processId %d does not exist here", connection.process_id)
+            return
+    connection.stop()
 
 
 async def _preload(connection: Connection) -> None:

@@ -5,6 +5,7 @@ daemon is made of is imported behind it.
 """
 
 import os
+from typing import NamedTuple
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -19,7 +20,7 @@ from pi_rpc.protocol.handshake import (
     initialize_result,
 )
 
-__all__ = ["answer_first_frame", "greet"]
+__all__ = ["Greeting", "answer_first_frame", "greet"]
 
 
 class _Opening(Struct):
@@ -34,17 +35,38 @@ class _Answer(Struct, tag_field="jsonrpc", tag="2.0"):
     result: InitializeResult
 
 
-def greet(params: InitializeParams) -> InitializeResult:
+class Greeting(NamedTuple):
+    """An ``initialize`` that was accepted."""
+
+    params: InitializeParams
+    result: InitializeResult
+    client_was_there: bool
+    """The process that the client named ran at that moment."""
+
+
+def greet(params: InitializeParams) -> Greeting:
     """The answer to ``initialize``. Raises ``msgspec.ValidationError``."""
     if params.cwd and not os.path.isabs(params.cwd):  # noqa: PTH117 - pathlib is not imported yet
         raise msgspec.ValidationError("Expected an absolute path - at `$.cwd`")
     if params.cwd and not os.path.isdir(params.cwd):  # noqa: PTH112
         raise msgspec.ValidationError("Expected a directory that exists - at `$.cwd`")
     default_session_params(params)
-    return initialize_result(params, __version__)
+    return Greeting(params, initialize_result(params, __version__), _runs(params.process_id))
 
 
-def answer_first_frame(transport: StdioTransport) -> InitializeParams | None:
+def _runs(process_id: int | UnsetType | None) -> bool:
+    if not process_id or process_id < 0:
+        return False
+    try:
+        os.kill(process_id, 0)
+    except PermissionError:
+        return True
+    except (OSError, OverflowError):
+        return False
+    return True
+
+
+def answer_first_frame(transport: StdioTransport) -> Greeting | None:
     """Read one frame and answer it if it is a well-formed ``initialize``.
 
     Anything else is put back for the peer, which knows how to refuse it, and None returned.
@@ -57,10 +79,10 @@ def answer_first_frame(transport: StdioTransport) -> InitializeParams | None:
         if opening is None or opening.method != "initialize" or opening.jsonrpc != "2.0":
             transport.unread(frame)
             return None
-        params = decode_params(InitializeParams, opening.params or None)
-        answer = _Answer(id=opening.id, result=greet(params))
+        greeting = greet(decode_params(InitializeParams, opening.params or None))
+        answer = _Answer(id=opening.id, result=greeting.result)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         transport.unread(frame)
         return None
     transport.send_blocking(msgspec.json.encode(answer))
-    return params
+    return greeting

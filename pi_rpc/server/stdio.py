@@ -5,6 +5,7 @@ Owns the first milliseconds: nothing asynchronous and nothing heavy is imported 
 """
 
 import logging
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,11 @@ __all__ = ["run_stdio"]
 def run_stdio(arguments: "Namespace") -> int:
     """Serve the client at standard input and output; returns the exit code."""
     transport = StdioTransport(*claim_stdio())
-    _log_to(arguments.log_level, arguments.log_file)
+    try:
+        _log_to(arguments.log_level, arguments.log_file)
+    except OSError as error:
+        sys.stderr.write(f"pi-rpc: cannot write the log file: {error}\n")
+        return 2
     greeted = answer_first_frame(transport)
 
     import anyio

@@ -1,12 +1,12 @@
 """pi itself opens our session files, and we go on with what it leaves.
 
-Runs where ``PI_BIN`` names the ``pi`` program (version 1.6) and ``node`` is on the path or named by
-``PI_NODE``; it needs no network and no model.
+Runs where ``PI_BIN`` is the command that starts pi 1.6, for instance ``node …/pi``; it needs no
+network and no model.
 """
 
 import json
 import os
-import shutil
+import shlex
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -41,12 +41,13 @@ from tests.session.builders import (
     user_entry,
 )
 
-PI_BIN = os.environ.get("PI_BIN")
-NODE = os.environ.get("PI_NODE") or shutil.which("node")
+PI = shlex.split(os.environ.get("PI_BIN", ""))
 
 pytestmark = [
     pytest.mark.anyio,
-    pytest.mark.skipif(not PI_BIN or not NODE, reason="PI_BIN names no pi, or there is no node"),
+    pytest.mark.skipif(
+        not PI and not os.environ.get("PI_RPC_REQUIRE_PI"), reason="PI_BIN names no pi"
+    ),
 ]
 
 
@@ -55,7 +56,7 @@ def ask_pi(path: Path, home: Path) -> dict[str, Any]:
     commands = ["get_state", "get_messages", "get_session_stats"]
     requests = "".join(json.dumps({"id": name, "type": name}) + "\n" for name in commands)
     done = subprocess.run(
-        [str(NODE), str(PI_BIN), "--mode", "rpc", "--session", str(path)],
+        [*PI, "--mode", "rpc", "--session", str(path)],
         input=requests.encode(),
         env={"HOME": str(home), "PI_OFFLINE": "1", "PATH": os.environ["PATH"]},
         cwd=home,

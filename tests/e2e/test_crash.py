@@ -10,6 +10,7 @@ import random
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -71,11 +72,13 @@ def start(home: Path, argv: list[str]) -> subprocess.Popen:
     return process
 
 
-def frames_until_end(process: subprocess.Popen, kill_at: int | None = None) -> list[dict]:
-    """Everything that came out; with ``kill_at`` the process is killed after so many frames."""
+def frames_until_end(
+    process: subprocess.Popen, kill_at: int | None = None, kill_after_s: float = DEADLINE_S
+) -> list[dict]:
+    """Everything that came out until the end, or until a kill: after so many frames, or seconds."""
     assert process.stdout is not None
     assert process.stdin is not None
-    guard = threading.Timer(DEADLINE_S, process.kill)
+    guard = threading.Timer(kill_after_s, process.kill)
     guard.start()
     frames = []
     for line in process.stdout:
@@ -135,10 +138,18 @@ def test_a_kill_at_any_moment_of_a_run_loses_no_announced_message(
     assert len(announced(whole)) == 2 + 2 * TURNS
     moments = random.Random(part)
     lengths = set()
+    begun = time.monotonic()
+    frames_until_end(start(make(tmp_path / "timed"), list(DAEMON)))
+    lasts = time.monotonic() - begun
     for number in range(KILLS // SLICES):
         home = make(tmp_path / str(number))
-        kill_at = moments.randrange(1, len(whole))
-        told = announced(frames_until_end(start(home, list(DAEMON)), kill_at))
+        process = start(home, list(DAEMON))
+        if number % 2:
+            frames = frames_until_end(process, kill_at=moments.randrange(1, len(whole)))
+        else:
+            # By the clock, most of them after start-up: within a write, a sync, a rename.
+            frames = frames_until_end(process, kill_after_s=lasts * moments.uniform(0.4, 1.0))
+        told = announced(frames)
         stored = check(home, told)
         assert stored >= len(told)
         lengths.add(len(told))

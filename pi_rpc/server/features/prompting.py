@@ -3,12 +3,15 @@
 Owns when each is answered and what its cancellation means. Who may start what is the harness's.
 """
 
+import binascii
+
 from msgspec import UNSET, to_builtins
 
 from pi_rpc.harness.inputs import PromptInput
 from pi_rpc.harness.queue import QueuedMessage, QueueKind
 from pi_rpc.harness.runs import Run, RunOutcome
 from pi_rpc.host.host import HostedSession
+from pi_rpc.jsonrpc.errors import invalid_params
 from pi_rpc.jsonrpc.peer import Request
 from pi_rpc.protocol import requests as r
 from pi_rpc.protocol.attachments import check_attachments
@@ -147,9 +150,22 @@ def _result(
 def _input(params: r.PromptParams | r.QueueMessageParams) -> PromptInput:
     attachments = params.attachments or []
     check_attachments(attachments)
-    return PromptInput(
+    prompt = PromptInput(
         content=params.message,
         images=params.images or [],
         attachments=[to_builtins(attachment) for attachment in attachments],
         client_message_id=params.client_message_id or None,
     )
+    if not (prompt.text.strip() or prompt.all_images or attachments):
+        raise invalid_params("message: expected something to say", path="message")
+    for place, image in enumerate(prompt.all_images):
+        if not _is_base64(image.data):
+            raise invalid_params(f"image {place}: expected base64 data", path="images")
+    return prompt
+
+
+def _is_base64(data: str) -> bool:
+    try:
+        return bool(binascii.a2b_base64(data, strict_mode=True))
+    except (binascii.Error, ValueError):
+        return False
