@@ -74,7 +74,7 @@ def _rules(lines: Iterable[str], prefix: str) -> Iterable[_Rule]:
 
 
 _PIECE = re.compile(
-    r"\\(?P<escaped>.)|(?P<any>(?:^|(?<=/))\*\*/)|(?P<rest>(?<=/)\*\*$)|(?P<some>\*+)"
+    r"\\(?P<escaped>.)|(?P<any>(?:^|(?<=/))\*\*/)|(?P<rest>(?:^|(?<=/))\*\*$)|(?P<some>\*+)"
     r"|(?P<one>\?)|\[(?P<not>[!^]?)(?P<set>\]?[^\]]*)\]|(?P<plain>.)",
     re.DOTALL,
 )
