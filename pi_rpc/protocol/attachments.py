@@ -98,15 +98,13 @@ def check_attachments(attachments: list[Attachment]) -> None:
     size = 0
     for index, each in enumerate(attachments):
         if not isinstance(each, TextAttachment) and file_path(each.uri) is None:
-            message = f"Expected a `file:` URI, got `{each.uri}` - at `$.attachments[{index}].uri`"
-            raise ProtocolError("invalidParams", message)
+            path = f"attachments[{index}].uri"
+            message = f"{path}: expected a `file:` URI, got `{each.uri}`"
+            raise ProtocolError("invalidParams", message, path=path)
         size += _size(each)
     if size > MAX_ATTACHMENT_BYTES:
-        message = (
-            f"Expected at most {MAX_ATTACHMENT_BYTES} bytes of text, got {size}"
-            " - at `$.attachments`"
-        )
-        raise ProtocolError("invalidParams", message)
+        message = f"attachments: expected at most {MAX_ATTACHMENT_BYTES} bytes of text, got {size}"
+        raise ProtocolError("invalidParams", message, path="attachments")
 
 
 def _size(attachment: Attachment) -> int:

@@ -72,7 +72,8 @@ def model_ref(name: ModelName) -> ModelRef:
         return name
     provider, slash, model_id = name.partition("/")
     if not (provider and slash and model_id):
-        raise ProtocolError("invalidParams", f"Expected `provider/id`, got `{name}` - at `$.model`")
+        message = f"model: expected `provider/id`, got `{name}`"
+        raise ProtocolError("invalidParams", message, path="model")
     return ModelRef(provider=provider, id=model_id)
 
 

@@ -32,7 +32,10 @@ ERRORS: dict[str, ErrorKind] = {
     "invalidParams": ErrorKind(
         -32602,
         "The params do not fit; the message names the path and what was expected.",
-        {"path": "Where in the params, for instance `limits.turns`; absent for all of them."},
+        {
+            "path": "The field to blame, for instance `limits.turns`; empty for the params as a"
+            " whole; absent where no single field is to blame."
+        },
     ),
     "internalError": ErrorKind(-32603, "A fault of the daemon; the log says more."),
     "serverNotInitialized": ErrorKind(-32002, "A request came before `initialize`."),

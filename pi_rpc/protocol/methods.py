@@ -22,9 +22,10 @@ from pi_rpc.protocol.state import SessionState
 
 __all__ = ["EVENTS", "METHODS", "Event", "Method", "Order"]
 
-Order: TypeAlias = Literal["none", "session", "barrier"]
+Order: TypeAlias = Literal["none", "session", "barrier", "in_turn"]
 """``barrier``: what was sent after it starts after it ended. ``session``: starts after every
-earlier request of the same session has started. ``none``: starts at once."""
+earlier request of the same session has started. ``in_turn``, of notifications: waits for a barrier
+before it. ``none``: starts at once; of requests, in turn as well."""
 
 
 class Method(Struct, frozen=True, kw_only=True):
@@ -43,6 +44,8 @@ class Method(Struct, frozen=True, kw_only=True):
     errors: tuple[str, ...] = ()
     """Kinds of error, beside ``errors.COMMON_ERRORS``."""
     order: Order = "none"
+    exchange: str
+    """The recorded exchange of ``protocol.md`` that shows it."""
     since: str = "1"
     """Protocol version that has it."""
 
@@ -62,6 +65,7 @@ _CHOICE = ("modelNotFound", "storage")
 _ROWS: tuple[Method, ...] = (
     Method(
         name="initialize",
+        exchange="initialize",
         summary="Begins the conversation. Answered before anything that was sent after it is begun;"
         " a second one is an `invalidRequest`.",
         params=InitializeParams,
@@ -70,23 +74,31 @@ _ROWS: tuple[Method, ...] = (
     ),
     Method(
         name="initialized",
+        exchange="initialize",
         summary="The client has read the answer. Optional, and without effect.",
         is_request=False,
+        order="in_turn",
     ),
     Method(
         name="shutdown",
-        summary="Cancels all work and answers within 200 ms. Further requests are"
-        " `invalidRequest`; `exit` comes next.",
+        exchange="end",
+        summary="Cancels all work and answers within 200 ms. Events and answers of what was"
+        " cancelled may come after it: read on to the end of the output. Further requests are"
+        " `invalidRequest`; `exit` may be sent right behind it.",
+        order="barrier",
     ),
     Method(
         name="exit",
+        exchange="end",
         summary="Ends the process: exit code 0 after `shutdown`, else 1.",
         is_request=False,
+        order="in_turn",
     ),
     Method(
         name="prompt",
-        summary="Starts a run with a message, and answers once the run has settled. Cancelling the"
-        " request cancels the run.",
+        exchange="tool",
+        summary="Starts a run with a message, and answers once the run has settled: with how the"
+        " whole run ended, follow-ups included. Cancelling the request cancels the run.",
         params=r.PromptParams,
         result=r.PromptResult,
         errors=(*_RUN, "sessionBusy"),
@@ -94,8 +106,9 @@ _ROWS: tuple[Method, ...] = (
     ),
     Method(
         name="steer",
-        summary="Adds a message before the model's next request. Starts a run when none is going"
-        " on.",
+        exchange="queue",
+        summary="Adds a message before the model's next request, and answers at once. Starts a run"
+        " when none is going on.",
         params=r.QueueMessageParams,
         result=r.QueueMessageResult,
         errors=_RUN,
@@ -103,7 +116,9 @@ _ROWS: tuple[Method, ...] = (
     ),
     Method(
         name="followUp",
-        summary="Adds a message for when the run would end. Starts a run when none is going on.",
+        exchange="queue",
+        summary="Adds a message for when the run would end, and answers at once. Starts a run when"
+        " none is going on.",
         params=r.QueueMessageParams,
         result=r.QueueMessageResult,
         errors=_RUN,
@@ -111,6 +126,7 @@ _ROWS: tuple[Method, ...] = (
     ),
     Method(
         name="continue",
+        exchange="cancel",
         summary="Starts a run without a new message: takes what waits in the queue, or goes on"
         " after an interrupted, failed or limited run. Answers as `prompt` does.",
         params=r.ContinueParams,
@@ -120,8 +136,10 @@ _ROWS: tuple[Method, ...] = (
     ),
     Method(
         name="abort",
-        summary="Ends what is going on, and answers when the session is idle, with what had been"
-        " waiting.",
+        exchange="abort",
+        summary="Ends what is going on, and answers when the session is idle and `agent_settled`"
+        " has been sent, with what had been waiting. Wait for this answer before the next"
+        " `prompt`, which may otherwise be `sessionBusy`.",
         params=r.AbortParams,
         result=r.AbortResult,
         errors=_SESSION,
@@ -129,6 +147,7 @@ _ROWS: tuple[Method, ...] = (
     ),
     Method(
         name="session/new",
+        exchange="sessions",
         summary="Begins a session. Its file appears with its first entry.",
         params=SessionNewParams,
         result=SessionState,
@@ -136,7 +155,9 @@ _ROWS: tuple[Method, ...] = (
     ),
     Method(
         name="session/open",
-        summary="Opens a stored session, by id or by file.",
+        exchange="reopen",
+        summary="Opens a stored session, by id or by file; one that is open here is answered as it"
+        " is. An empty `.jsonl` file opens as a new session.",
         params=r.SessionOpenParams,
         result=SessionState,
         errors=("sessionNotFound", "sessionLocked", "sessionCorrupt", "storage"),
@@ -144,12 +165,14 @@ _ROWS: tuple[Method, ...] = (
     ),
     Method(
         name="session/list",
+        exchange="reopen",
         summary="Lists stored sessions, the last used first, a page at a time.",
         params=r.SessionListParams,
         result=r.SessionListResult,
     ),
     Method(
         name="session/state",
+        exchange="reopen",
         summary="The session as it stands.",
         params=r.SessionStateParams,
         result=SessionState,
@@ -158,6 +181,7 @@ _ROWS: tuple[Method, ...] = (
     ),
     Method(
         name="session/configure",
+        exchange="settings",
         summary="Changes settings of the session. A model or thinking level changed during a run"
         " takes effect with the next turn.",
         params=r.SessionConfigureParams,
@@ -167,6 +191,7 @@ _ROWS: tuple[Method, ...] = (
     ),
     Method(
         name="session/messages",
+        exchange="reopen",
         summary="The active branch from its root to its leaf, summaries in their place, the newest"
         " page first. The answer is a cut: it contains every event up to `lastSeq` and none later.",
         params=r.SessionMessagesParams,
@@ -176,6 +201,7 @@ _ROWS: tuple[Method, ...] = (
     ),
     Method(
         name="session/entry",
+        exchange="reopen",
         summary="One entry, whole.",
         params=r.SessionEntryParams,
         result=r.SessionEntryResult,
@@ -184,6 +210,7 @@ _ROWS: tuple[Method, ...] = (
     ),
     Method(
         name="session/entries",
+        exchange="reopen",
         summary="The entries of the session file, in the order they were stored.",
         params=r.SessionEntriesParams,
         result=r.SessionEntriesResult,
@@ -192,8 +219,10 @@ _ROWS: tuple[Method, ...] = (
     ),
     Method(
         name="session/close",
-        summary="Ends the session's run and its background commands, and forgets it here. The file"
-        " stays.",
+        exchange="sessions",
+        summary="Ends the session's run and its background commands, discards its queue, and"
+        " forgets it here. The file stays. Once the default session was closed, the next request"
+        " that names none begins another one, with another id.",
         params=r.SessionCloseParams,
         result=Empty,
         errors=_SESSION,
@@ -201,6 +230,7 @@ _ROWS: tuple[Method, ...] = (
     ),
     Method(
         name="queue/clear",
+        exchange="queue",
         summary="Takes out what waits and gives it back; a run that is going on goes on.",
         params=SessionParams,
         result=r.AbortResult,
@@ -209,12 +239,14 @@ _ROWS: tuple[Method, ...] = (
     ),
     Method(
         name="model/list",
+        exchange="settings",
         summary="The models that are known, and whether there is a credential for each.",
         params=Empty,
         result=r.ModelListResult,
     ),
     Method(
         name="tool/list",
+        exchange="settings",
         summary="The tools of the session, and which of them the model is offered.",
         params=SessionParams,
         result=r.ToolListResult,
@@ -223,29 +255,35 @@ _ROWS: tuple[Method, ...] = (
     ),
     Method(
         name="ping",
+        exchange="end",
         summary="Answers `{}`, whatever the params.",
         result=Empty,
     ),
     Method(
         name="$/cancelRequest",
-        summary="Cancels a request of the client's own.",
+        exchange="cancel",
+        summary="Cancels a request of the client's own, also one that still waits for its turn.",
         is_request=False,
         params=CancelParams,
     ),
     Method(
         name="$/cancel_request",
+        exchange="cancel",
         summary="The same, as clients of the Agent Client Protocol write it.",
         is_request=False,
         params=CancelRequestParams,
     ),
     Method(
         name="$/setTrace",
+        exchange="initialize",
         summary="Accepted for LSP clients; without effect.",
         is_request=False,
+        order="in_turn",
         params=SetTraceParams,
     ),
     Method(
         name="agent/event",
+        exchange="tool",
         summary="Something happened in a session.",
         sender="daemon",
         is_request=False,

@@ -10,9 +10,11 @@ from typing import Any
 __all__ = ["render_sections"]
 
 _ORDERS = {
-    "none": "Starts at once.",
-    "session": "Starts in order with the other requests of its session.",
-    "barrier": "What was sent after it starts once it has been answered.",
+    ("request", "none"): "Starts at once.",
+    ("request", "session"): "Starts in order with the other requests of its session.",
+    ("request", "barrier"): "What was sent after it starts once it has been answered.",
+    ("notification", "none"): "Taken as soon as it is read.",
+    ("notification", "in_turn"): "Taken as it is read, after the answer to a barrier before it.",
 }
 
 
@@ -33,27 +35,44 @@ def render_sections(schema: dict[str, Any]) -> dict[str, str]:
 
 
 def _methods(schema: dict[str, Any]) -> Iterator[str]:
+    methods = schema["methods"]
     yield from _table(
-        ("method", "kind", "from", "since"),
+        ("method", "kind", "from", "order", "errors of its own", "since"),
         (
-            (f"[`{name}`](#{_anchor(name)})", method["kind"], method["sender"], method["since"])
-            for name, method in schema["methods"].items()
+            (
+                f"[`{name}`](#{_anchor(name)})",
+                method["kind"],
+                method["sender"],
+                method["order"].replace("_", " ") if method["sender"] == "client" else "",
+                ", ".join(method.get("errors", ())),
+                method["since"],
+            )
+            for name, method in methods.items()
         ),
     )
-    for name, method in schema["methods"].items():
-        yield f"#### `{name}`"
+    for name, method in methods.items():
+        yield from _method(schema, name, method)
+
+
+def _method(schema: dict[str, Any], name: str, method: dict[str, Any]) -> Iterator[str]:
+    kind, sender = method["kind"], method["sender"]
+    order = f" {_ORDERS[kind, method['order']]}" if sender == "client" else ""
+    yield f"#### `{name}`"
+    yield ""
+    yield f"{kind.capitalize()} from the {sender}.{order}"
+    yield ""
+    yield method["summary"]
+    yield ""
+    yield from _shape(schema, "Params", method.get("params"))
+    if kind == "request":
+        yield from _shape(schema, "Result", method["result"])
+        own = ", ".join(f"`{each}`" for each in method["errors"])
+        common = "[those of any request](#errors)"
+        yield f"Errors: {own}, and {common}." if own else f"Errors: {common}."
         yield ""
-        order = f" {_ORDERS[method['order']]}" if method["kind"] == "request" else ""
-        yield f"{method['kind'].capitalize()} from the {method['sender']}.{order}"
-        yield ""
-        yield method["summary"]
-        yield ""
-        yield from _shape(schema, "Params", method.get("params"))
-        if method["kind"] == "request":
-            yield from _shape(schema, "Result", method["result"])
-        if method.get("errors"):
-            yield "Errors: " + ", ".join(f"`{kind}`" for kind in method["errors"]) + "."
-            yield ""
+    exchange = f"Recorded: {method['exchange']}"
+    yield f"Exchange: [{method['exchange']}](#{_anchor(exchange)})."
+    yield ""
 
 
 def _events(schema: dict[str, Any]) -> Iterator[str]:
@@ -71,11 +90,12 @@ def _errors(schema: dict[str, Any]) -> Iterator[str]:
     used = {kind for method in schema["methods"].values() for kind in method.get("errors", ())}
     answered = {kind for kind, error in errors.items() if error["common"]} | used
     yield from _table(
-        ("code", "`data.kind`", "when", "more in `data`"),
+        ("code", "`data.kind`", "of", "when", "more in `data`"),
         (
             (
                 str(error["code"]),
                 f"`{kind}`",
+                "any request" if error["common"] else "where it is named",
                 error["description"],
                 "; ".join(f"`{name}`: {text}" for name, text in error["data"].items()),
             )

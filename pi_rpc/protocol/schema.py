@@ -52,7 +52,9 @@ def build_schema() -> dict[str, Any]:
         _describe(definition, types[name])
     definitions["Message"] = {
         "title": "Message",
-        "description": "A message of any role. Ignore roles you do not know.",
+        "description": "A message of any role. Ignore roles you do not know. One that"
+        " `session/messages` had to cut has `truncated: true` beside its own fields, and its"
+        " longest texts end in a mark that says so.",
         "anyOf": [{"$ref": _REF + each.__name__} for each in MESSAGE_TYPES],
     }
     definitions["SessionEntry"] = {
@@ -175,6 +177,7 @@ def _method(method: Method) -> dict[str, Any]:
         "sender": method.sender,
         "summary": method.summary,
         "order": method.order,
+        "exchange": method.exchange,
         "since": method.since,
     }
     if method.params is not None:

@@ -19,9 +19,9 @@ from pi_rpc.protocol.errors import ProtocolError
 @pytest.mark.parametrize("uri", ["https://example.org", "untitled:1", "", "/a"])
 def test_what_is_no_file_is_refused_by_its_path(uri: str) -> None:
     good = FileAttachment(uri="file:///a")
-    with pytest.raises(ProtocolError, match=r"\$\.attachments\[1\]\.uri") as caught:
+    with pytest.raises(ProtocolError, match=r"^attachments\[1\]\.uri: ") as caught:
         check_attachments([good, FileAttachment(uri=uri)])
-    assert caught.value.kind == "invalidParams"
+    assert caught.value.data == {"kind": "invalidParams", "path": "attachments[1].uri"}
 
 
 HALF = "é" * (MAX_ATTACHMENT_BYTES // 4)

@@ -1,0 +1,307 @@
+"""The exchanges that ``protocol.md`` shows: one conversation each, with a scripted model.
+
+A conversation is the same in every run: a client writes only where the daemon waits for it, or
+where the order of what follows does not depend on time.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.protocol.recorder import Conversation, Placeholders, Said, Step
+
+HOLD = {"delayMs": 600_000}
+"""The model falls silent until it is stopped."""
+BRIEF = (
+    *("message_start", "turn_start", "turn_end", "agent_end"),
+    *("session_changed", "save_point", "entry_appended"),
+)
+"""What an exchange leaves out that is about something else."""
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """A conversation that is recorded."""
+
+    hold: Callable[[Path], list[Said]]
+    lists: Mapping[str, int] = field(default_factory=dict)
+    """Fields whose lists are cut, and how many of their items stay."""
+    texts: Mapping[str, int] = field(default_factory=dict)
+    """Fields whose texts are cut, and how many of their characters stay."""
+
+    def record(self, home: Path) -> list[Said]:
+        """What is said, with placeholders."""
+        said = self.hold(home)
+        places = Placeholders(home, self.lists, self.texts)
+        return [(sender, places.of(frame)) for sender, frame in said]
+
+
+def say(text: str) -> list[Step]:
+    """The model says something, in one delta."""
+    return [{"usage": {"input": 31, "output": 3}}, {"text": text, "pieces": 1}]
+
+
+def call(name: str, **arguments: Any) -> list[Step]:
+    """The model calls a tool."""
+    return [
+        {"usage": {"input": 31, "output": 9}},
+        {"toolCall": {"name": name, "arguments": arguments}},
+    ]
+
+
+def wishes(*opt_out: str, **session: Any) -> dict[str, Any]:
+    """``initialize`` params: what not to be told, and what the default session is like."""
+    return {
+        "capabilities": {"events": {"optOut": list(opt_out), "minIntervalMs": 0}},
+        "initializationOptions": {"session": session},
+    }
+
+
+@contextmanager
+def gate(project: Path) -> Iterator[Callable[[], None]]:
+    """A command ``sh check.sh`` that says its piece and waits until what is given is called."""
+    os.mkfifo(project / "gate")
+    (project / "check.sh").write_text("echo '12 tests passed'\nread -r _ < gate\n")
+    # Open for both, so that neither this nor the command waits for the other to open it.
+    both = os.open(project / "gate", os.O_RDWR)
+    try:
+        yield lambda: os.write(both, b"\n") and None
+    finally:
+        os.close(both)
+
+
+def first_prompt(home: Path) -> list[Said]:
+    with Conversation(home, [say("Hello!")]) as client:
+        client.request("initialize", {"cwd": str(client.project)})
+        client.request("prompt", {"message": "Say hello."})
+        client.request("shutdown")
+        client.notify("exit")
+        assert client.end() == 0
+        return client.said
+
+
+def language_client(home: Path) -> list[Said]:
+    with Conversation(home) as client:
+        root = client.project.as_uri()
+        client.request("initialize", {"processId": None, "rootUri": root, "capabilities": {}})
+        client.notify("initialized", {})
+        client.request("session/open", {"sessionId": "gone"})
+        client.request("shutdown")
+        client.notify("exit")
+        assert client.end() == 0
+        return client.said
+
+
+def beginning(home: Path) -> list[Said]:
+    with Conversation(home, [say("Hello!")]) as client:
+        client.request("session/state")
+        client.request(
+            "initialize",
+            {
+                "processId": os.getpid(),
+                "clientInfo": {"name": "ada-edit", "version": "2.1"},
+                "workspaceFolders": [{"uri": client.project.as_uri(), "name": "engine"}],
+                "capabilities": {
+                    "general": {"positionEncodings": ["utf-8", "utf-16"]},
+                    "events": {"optOut": ["save_point"], "minIntervalMs": 50},
+                },
+                "initializationOptions": {"session": {"name": "Engine", "thinkingLevel": "low"}},
+            },
+        )
+        client.notify("initialized", {})
+        client.notify("$/setTrace", {"value": "off"})
+        client.request("initialize")
+        client.request("session/state")
+        client.request("ping", {"anything": "goes"})
+        client.request("no/such/method")
+        return client.said
+
+
+def tool_call(home: Path) -> list[Said]:
+    with Conversation(home, [call("read", path="README.md"), say("A steam engine.")]) as client:
+        (client.project / "README.md").write_text("# The engine\n\nIt runs on steam.\n")
+        client.begin(wishes("session_changed", "save_point", "entry_appended"))
+        client.request("prompt", {"message": "What is this?", "clientMessageId": "m-17"})
+        return client.said
+
+
+def attachments(home: Path) -> list[Said]:
+    with Conversation(home, [say("It counts.")]) as client:
+        uri = (client.project / "main.py").as_uri()
+        span = {"start": {"line": 11, "character": 0}, "end": {"line": 12, "character": 14}}
+        client.begin(wishes("message_update", "agent_end", "session_changed", "save_point"))
+        client.request(
+            "prompt",
+            {
+                "message": "What does this do?",
+                "attachments": [
+                    {"type": "file", "uri": uri},
+                    {
+                        "type": "selection",
+                        "uri": uri,
+                        "range": span,
+                        "text": "for n in range(9):\n    print(n)",
+                    },
+                    {
+                        "type": "diagnostics",
+                        "uri": uri,
+                        "diagnostics": [{"range": span, "severity": 2, "message": "unused: m"}],
+                    },
+                    {"type": "text", "name": "log", "text": "0 1 2"},
+                ],
+            },
+        )
+        return client.said
+
+
+def queueing(home: Path) -> list[Said]:
+    replies = [call("bash", command="sh check.sh"), say("They pass."), say("Done.")]
+    with Conversation(home, replies) as client, gate(client.project) as open_gate:
+        client.begin(wishes(*BRIEF, "message_update", permissionMode="full"))
+        prompt = client.send("prompt", {"message": "Do the tests pass?"})
+        client.until(lambda frame: "12 tests passed" in str(frame))
+        client.request("followUp", {"message": "Then commit."})
+        client.request("queue/clear")
+        client.request("followUp", {"message": "Then say done."})
+        client.request("steer", {"message": "In two words."})
+        open_gate()
+        client.answer(prompt)
+        return client.said
+
+
+def aborting(home: Path) -> list[Said]:
+    held = [*say("Once upon a time"), HOLD]
+    with Conversation(home, [held, say("Fine.")]) as client:
+        client.begin(wishes(*BRIEF))
+        client.request("abort")
+        client.request("prompt", {"message": "Tell me a story.", "wait": "accepted"})
+        client.event("message_update", assistantMessageEvent=_TEXT_END)
+        client.request("followUp", {"message": "And another."})
+        client.request("abort")
+        return client.said
+
+
+def cancelling(home: Path) -> list[Said]:
+    held = [*say("Once upon a time"), HOLD]
+    with Conversation(home, [held, say("The end.")]) as client:
+        client.begin(wishes(*BRIEF))
+        first = client.send("prompt", {"message": "Tell me a story."})
+        client.event("message_update", assistantMessageEvent=_TEXT_END)
+        waiting = {"message": "And another.", "streamingBehavior": "followUp"}
+        second = client.send("prompt", waiting)
+        client.event("queue_update")
+        client.notify("$/cancel_request", {"requestId": second})
+        client.answer(second)
+        client.notify("$/cancelRequest", {"id": first})
+        client.answer(first)
+        client.request("continue")
+        return client.said
+
+
+def errors(home: Path) -> list[Said]:
+    failure = {"error": {"message": "The engine is on fire", "status": 503}}
+    replies = [[{"usage": {"input": 31}}, failure], [*say("Well,"), HOLD]]
+    with Conversation(home, replies) as client:
+        client.begin(wishes(*BRIEF))
+        client.request("continue")
+        client.request("prompt", {"message": ["not a block"]})
+        client.request("prompt", {"message": "Hello?"})
+        client.request("continue", {"wait": "accepted"})
+        client.event("message_update", assistantMessageEvent=_TEXT_END | {"content": "Well,"})
+        client.request("prompt", {"message": "Are you there?"})
+        client.request("session/configure", {"model": "nobody/nothing"})
+        client.request("session/entry", {"entryId": "ffffffff"})
+        client.request("session/messages", {"sessionId": "nowhere"})
+        client.request("abort")
+        return client.said
+
+
+def several_sessions(home: Path) -> list[Said]:
+    replies = [call("bash", command="sh check.sh"), say("That is all it says.")]
+    docs = home / "docs"
+    docs.mkdir(parents=True)
+    (docs / "check.sh").write_text("echo 'no tests here'\n")
+    with Conversation(home, replies) as client, gate(client.project) as open_gate:
+        client.begin(
+            wishes(*BRIEF, "message_update", "tool_execution_update", permissionMode="full")
+        )
+        slow = client.send("prompt", {"message": "Do the tests pass?"})
+        client.event("tool_execution_start")
+        made = client.request("session/new", {"cwd": str(docs), "permissionMode": "full"})
+        other = made["result"]["sessionId"]
+        client.request("prompt", {"sessionId": other, "message": "And here?"})
+        client.request("session/close", {"sessionId": other})
+        client.request("prompt", {"sessionId": other, "message": "Still there?"})
+        open_gate()
+        client.answer(slow)
+        return client.said
+
+
+def reopening(home: Path) -> list[Said]:
+    replies = [say("Hello!"), say("Again!")]
+    with Conversation(home, replies) as before:
+        before.begin()
+        before.request("prompt", {"message": "Say hello."})
+    with Conversation(home, replies) as client:
+        client.begin(wishes(*BRIEF))
+        listed = client.request("session/list", {"cwd": str(client.project)})
+        session = {"sessionId": listed["result"]["sessions"][0]["sessionId"]}
+        client.request("session/open", session)
+        page = client.request("session/messages", {**session, "limit": 1})["result"]
+        older = {**session, "limit": 1, "beforeEntryId": page["entryIds"][0]}
+        client.request("session/messages", older)
+        client.request("session/entries", {**session, "limit": 2})
+        client.request("session/entry", {**session, "entryId": page["entryIds"][0]})
+        client.request("session/state", {**session, "include": ["live"]})
+        return client.said
+
+
+def settings(home: Path) -> list[Said]:
+    (home / "engine").mkdir(parents=True)
+    (home / "engine" / "a.txt").write_text("a\n")
+    with Conversation(home, [call("read", path="a.txt"), say("Hello!")]) as client:
+        client.begin(wishes("message_update", "message_start", "message_end", "turn_start"))
+        client.request("model/list")
+        client.request("tool/list")
+        client.request(
+            "session/configure",
+            {"thinkingLevel": "high", "name": "Engine", "limits": {"turns": 1}},
+        )
+        client.request("prompt", {"message": "What is in a.txt?"})
+        client.request("session/configure", {"permissionMode": "readonly", "limits": {}})
+        return client.said
+
+
+def ending(home: Path) -> list[Said]:
+    with Conversation(home) as client:
+        client.begin()
+        client.send("ping")
+        client.send("shutdown")
+        client.send("ping")
+        client.notify("exit")
+        assert client.end() == 0
+        return client.said
+
+
+_TEXT_END = {"type": "text_end", "contentIndex": 0, "content": "Once upon a time"}
+_NAMES = {"methods": 2, "events": 2}
+
+EXCHANGES: dict[str, Exchange] = {
+    "lines": Exchange(first_prompt, lists=_NAMES),
+    "headers": Exchange(language_client, lists=_NAMES),
+    "initialize": Exchange(beginning),
+    "tool": Exchange(tool_call),
+    "attachments": Exchange(attachments),
+    "queue": Exchange(queueing),
+    "abort": Exchange(aborting),
+    "cancel": Exchange(cancelling),
+    "errors": Exchange(errors),
+    "sessions": Exchange(several_sessions),
+    "reopen": Exchange(reopening),
+    "settings": Exchange(settings, lists={"models": 1}, texts={"description": 60}),
+    "end": Exchange(ending),
+}
+"""By the names of their markers in ``protocol.md``."""

@@ -1,0 +1,260 @@
+"""Records what client and daemon really say to each other, for ``protocol.md``.
+
+Owns the client of the recordings (a real process, lines of JSON, a deadline for every wait), the
+placeholders that take the place of what differs from run to run, and the blocks of the document.
+Which conversations are recorded is ``exchanges``' business.
+"""
+
+import json
+import os
+import queue
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self, TypeAlias
+
+ROOT = Path(__file__).resolve().parents[2]
+DEADLINE_S = 20.0
+ELISION = "…"
+"""The last item of a list that goes on, and the end of a text that does."""
+
+Frame: TypeAlias = dict[str, Any]
+Step: TypeAlias = dict[str, Any]
+Said: TypeAlias = tuple[Literal["→", "←"], Frame]
+
+
+class Conversation:
+    """A daemon in a project of its own, and everything that was said since recording began."""
+
+    def __init__(
+        self, home: Path, replies: Sequence[Sequence[Step]] = (), arguments: Sequence[str] = ()
+    ) -> None:
+        self.home = home
+        self.project = home / "engine"
+        self.project.mkdir(parents=True, exist_ok=True)
+        self.said: list[Said] = []
+        self.recording = True
+        self._number = 0
+        self._lines: queue.Queue[bytes] = queue.Queue()
+        home.mkdir(parents=True, exist_ok=True)
+        environment = {
+            "HOME": str(home),
+            "PATH": os.environ["PATH"],
+            "PI_CODING_AGENT_DIR": str(home / ".pi" / "agent"),
+            "PYTHONPATH": str(ROOT),
+        }
+        if replies:
+            script = home / "script.json"
+            script.write_text(json.dumps({"replies": [{"steps": list(each)} for each in replies]}))
+            environment["PI_RPC_SCRIPT"] = str(script)
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "pi_rpc", "--stdio", *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            cwd=self.project,
+            env=environment,
+        )
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(DEADLINE_S)
+        finally:
+            self._process.kill()
+            self._process.wait()
+            self._reader.join()
+            assert self._process.stdout is not None
+            self._process.stdout.close()
+
+    def begin(self, params: Mapping[str, Any] | None = None) -> Frame:
+        """Initialize without recording it, since it is the same everywhere."""
+        self.recording = False
+        answer = self.request("initialize", {"cwd": str(self.project), **(params or {})})
+        self.recording = True
+        return answer
+
+    def send(self, method: str, params: Any = None) -> int:
+        """Send a request; its id."""
+        self._number += 1
+        self._write({"id": self._number, "method": method}, params)
+        return self._number
+
+    def notify(self, method: str, params: Any = None) -> None:
+        """Send a notification."""
+        self._write({"method": method}, params)
+
+    def answer(self, number: int) -> Frame:
+        """Read up to the answer to a request."""
+        return self.until(lambda frame: frame.get("id") == number)
+
+    def request(self, method: str, params: Any = None) -> Frame:
+        """Send a request and read up to its answer."""
+        return self.answer(self.send(method, params))
+
+    def event(self, kind: str, **fields: Any) -> Frame:
+        """Read up to an event of this type; ``fields`` must be among its own."""
+
+        def fits(frame: Frame) -> bool:
+            event = frame.get("params", {}).get("event", {})
+            return event.get("type") == kind and fields.items() <= event.items()
+
+        return self.until(fits)["params"]["event"]  # type: ignore[no-any-return]
+
+    def until(self, wanted: Callable[[Frame], bool]) -> Frame:
+        """Read up to the frame that is wanted."""
+        while True:
+            line = self._lines.get(timeout=DEADLINE_S)
+            if not line:
+                raise EOFError(f"the daemon ended; it had said {self.said}")
+            frame = json.loads(line)
+            if self.recording:
+                self.said.append(("←", frame))
+            if wanted(frame):
+                return frame  # type: ignore[no-any-return]
+
+    def end(self) -> int:
+        """Read until the daemon has ended; its exit code."""
+        while line := self._lines.get(timeout=DEADLINE_S):
+            if self.recording:
+                self.said.append(("←", json.loads(line)))
+        return self._process.wait(DEADLINE_S)
+
+    def _write(self, frame: Frame, params: Any) -> None:
+        message = {"jsonrpc": "2.0", **frame}
+        if params is not None:
+            message["params"] = params
+        if self.recording:
+            self.said.append(("→", message))
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(message).encode() + b"\n")
+        self._process.stdin.flush()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self._lines.put(line)
+        self._lines.put(b"")
+
+
+# --- placeholders -------------------------------------------------------------------------------
+
+_NAMES = {
+    re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"): "s{}",
+    re.compile(r"\brun_[0-9a-f]{12}\b"): "run_{}",
+    re.compile(r"(?<![0-9a-f-])[0-9a-f]{16}(?![0-9a-f-])"): "epoch-{}",
+    re.compile(r"(?<![0-9a-f_-])[0-9a-f]{8}(?![0-9a-f-])"): "{:08x}",
+}
+"""Ids, the longest kind first, and what stands for the first, second, … of them."""
+_ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d([:-])\d\d[:-]\d\d([.-])\d{3}Z")
+_CONSTANT = {
+    "timestamp": 1767225600000,
+    "durationMs": 12.5,
+    "wall_time_seconds": 0.012,
+    "pid": 4711,
+    "processId": 4711,
+}
+
+
+class Placeholders:
+    """Puts the same values in place of what differs from run to run. One for each exchange."""
+
+    def __init__(self, home: Path, lists: Mapping[str, int], texts: Mapping[str, int]) -> None:
+        """``lists`` and ``texts``: fields that are cut, and how many items or characters stay."""
+        self._places = {
+            str(home): "/home/ada",
+            str(home).strip("/").replace("/", "-"): "home-ada",
+        }
+        self._lists, self._texts = lists, texts
+        self._known: dict[str, str] = {}
+        self._counts: dict[str, int] = {}
+
+    def of(self, value: Any, key: str = "") -> Any:
+        """``value`` with placeholders."""
+        if isinstance(value, dict):
+            return {name: self.of(each, name) for name, each in value.items()}
+        if isinstance(value, list):
+            most = self._lists.get(key, len(value))
+            cut = [ELISION] if len(value) > most else []
+            return [self.of(each) for each in value[:most]] + cut
+        if isinstance(value, str):
+            return self._text(value, key)
+        if key in _CONSTANT and isinstance(value, int | float) and not isinstance(value, bool):
+            return _CONSTANT[key]
+        return value
+
+    def _text(self, text: str, key: str) -> str:
+        for place, name in self._places.items():
+            text = text.replace(place, name)
+        for pattern, form in _NAMES.items():
+            text = pattern.sub(lambda found, form=form: self._name(found[0], form), text)  # type: ignore[misc]
+        text = _ISO.sub(
+            lambda found: "2026-01-01T00{0}00{0}00{1}000Z".format(*found.groups()), text
+        )
+        most = self._texts.get(key, len(text))
+        return text if len(text) <= most else text[:most] + ELISION
+
+    def _name(self, found: str, form: str) -> str:
+        if found in self._known.values():
+            return found
+        if found not in self._known:
+            self._counts[form] = number = self._counts.get(form, 0) + 1
+            self._known[found] = form.format(number)
+        return self._known[found]
+
+
+# --- the document -------------------------------------------------------------------------------
+
+
+def as_lines(said: Sequence[Said]) -> str:
+    """One frame a line, behind an arrow that says who wrote it."""
+    return "".join(f"{sender} {_body(frame)}\n" for sender, frame in said)
+
+
+def as_headers(said: Sequence[Said]) -> str:
+    """Each frame with its header."""
+    texts = ((sender, _body(frame)) for sender, frame in said)
+    return "".join(
+        f"{sender} Content-Length: {len(text.encode())}\n\n{text}\n" for sender, text in texts
+    )
+
+
+def block(document: str, name: str) -> str:
+    """The recorded text behind the marker ``name``. Raises ``ValueError`` without one."""
+    found = _pattern(name).search(document)
+    if found is None:
+        raise ValueError(f"the document has no block behind <!-- recorded:{name} -->")
+    return found[2]
+
+
+def with_block(document: str, name: str, text: str) -> str:
+    """The document with ``text`` behind the marker ``name``."""
+    block(document, name)
+    return _pattern(name).sub(lambda found: found[1] + text + found[3], document)
+
+
+def block_names(document: str) -> list[str]:
+    """The names of the markers, in the order of the document."""
+    return re.findall(r"^<!-- recorded:(\S+) -->$", document, re.MULTILINE)
+
+
+def _pattern(name: str) -> re.Pattern[str]:
+    return re.compile(rf"(<!-- recorded:{re.escape(name)} -->\n```\n)(.*?)(```\n)", re.DOTALL)
+
+
+def _body(frame: Frame) -> str:
+    return json.dumps(frame, ensure_ascii=False, separators=(",", ":"))
