@@ -383,13 +383,18 @@ class AgentHarness:
                 await self._recorder.record(custom_entry(RUN_SETTLED), now=True)
         except (SessionError, TimeoutError) as error:
             run.failure = run.failure or str(error)
+        place = {}
+        try:
+            place = self._place()
+        except SessionError as error:
+            run.failure = run.failure or str(error)
         if run.attempt_open:
             # What broke the run may have kept it from saying so; what had begun is closed.
             self._notify([AgentEnd(messages=[], run_id=run.id, will_retry=False)])
         outcome = run.conclude()
         self._run = None
         self.phase = "idle"
-        self.changed(phase="idle", isStreaming=False, **self._place())
+        self.changed(phase="idle", isStreaming=False, **place)
         self._notify([_settled_event(outcome)])
         run.settle(outcome)
 
