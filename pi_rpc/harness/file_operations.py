@@ -4,7 +4,6 @@ Owns their collection and the form in which summaries and session entries carry 
 the tools: only their names and the argument ``path`` are known here.
 """
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,9 +15,7 @@ __all__ = ["FileOperations", "without_file_lists"]
 
 _READING = frozenset({"read"})
 _CHANGING = frozenset({"write", "edit"})
-_LISTS_AT_THE_END = re.compile(
-    r"(\s*<(read-files|modified-files)>(?:(?!</?(?:read|modified)-files>).)*</\2>)+\s*\Z", re.DOTALL
-)
+_TAGS = ("read-files", "modified-files")
 
 
 @dataclass(slots=True)
@@ -60,7 +57,7 @@ class FileOperations:
 
     def lists(self) -> str:
         """What a summary ends with: one path per line; empty when there are none."""
-        return _list("read-files", self.read) + _list("modified-files", self.modified)
+        return _list(_TAGS[0], self.read) + _list(_TAGS[1], self.modified)
 
     def _add_call(self, name: str, arguments: Any) -> None:
         path = arguments.get("path") if isinstance(arguments, dict) else None
@@ -85,7 +82,24 @@ class FileOperations:
 
 def without_file_lists(summary: str) -> str:
     """``summary`` without the lists at its end, which are counted by ``add_details``."""
-    return _LISTS_AT_THE_END.sub("", summary).strip()
+    end = _trimmed(summary, len(summary))
+    while (start := _list_before(summary, end)) >= 0:
+        end = _trimmed(summary, start)
+    return summary[:end].strip()
+
+
+def _list_before(text: str, end: int) -> int:
+    """Where the list begins that ends at ``end``; negative when none does."""
+    for tag in _TAGS:
+        if text.endswith(f"</{tag}>", 0, end):
+            return text.rfind(f"<{tag}>", 0, end)
+    return -1
+
+
+def _trimmed(text: str, end: int) -> int:
+    while end and text[end - 1].isspace():
+        end -= 1
+    return end
 
 
 def _arguments(call: dict[str, Any]) -> Any:

@@ -107,6 +107,21 @@ def test_only_lists_at_the_end_are_taken_off(summary: str) -> None:
     assert without_file_lists(summary) == summary
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("\n" * 200_000 + "x", "x"),
+        ("<read-files>" * 100_000, "<read-files>" * 100_000),
+        ("x" + "</read-files>" * 100_000, "x" + "</read-files>" * 100_000),
+        ("x" + "\n<read-files>\na\n</read-files>\n" * 50_000, "x"),
+        ("<read-files>a</read-files>" * 50_000 + "x", "<read-files>a</read-files>" * 50_000 + "x"),
+    ],
+)
+def test_taking_lists_off_a_strange_text_takes_one_pass(text: str, expected: str) -> None:
+    # The test's time limit is what fails when it takes more.
+    assert without_file_lists(text) == expected
+
+
 async def test_a_complete_text_is_the_summary_and_has_a_price() -> None:
     reply_with_lists = "The summary.\n\n<modified-files>\nmade-up\n</modified-files>"
     asked = Asked(reply(reply_with_lists, usage=usage_of(42)))
