@@ -264,3 +264,27 @@ def test_a_working_directory_that_cannot_be_used_is_refused_at_once(
     answers, _, _ = pipe(tmp_path, [wrong, {**INITIALIZE, "id": 5}])
     assert answers[0]["error"]["data"] == {"kind": "invalidParams", "path": "cwd"}
     assert answers[5]["result"]["protocolVersion"] == 1
+
+
+def test_a_client_that_dies_while_the_daemon_starts_is_noticed(tmp_path: Path) -> None:
+    parent = subprocess.Popen(["sleep", "60"])
+    daemon = subprocess.Popen(
+        DAEMON,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PI_CODING_AGENT_DIR": str(tmp_path)},
+    )
+    assert daemon.stdin is not None
+    assert daemon.stdout is not None
+    start = {**INITIALIZE, "params": {"processId": parent.pid}}
+    daemon.stdin.write(json.dumps(start).encode() + b"\n")
+    daemon.stdin.flush()
+    assert json.loads(daemon.stdout.readline())["id"] == 0
+    parent.kill()
+    parent.wait()
+    try:
+        assert daemon.wait(DEADLINE_S) == 0
+    finally:
+        daemon.kill()
+        daemon.stdin.close()
+        daemon.stdout.close()

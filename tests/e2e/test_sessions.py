@@ -191,6 +191,7 @@ async def test_what_another_program_writes_during_a_run_ends_the_run(tmp_path: P
         result = await client.answer(run)
         assert result["stopReason"] == "error"
         assert client.types.count("agent_settled") == 1
+        assert client.types.count("agent_end") == client.types.count("agent_start") == 1
         again = await client.request("session/state")
         assert again["phase"] == "idle"
 
@@ -315,3 +316,35 @@ async def test_the_permission_mode_decides_which_tools_there_are_unless_they_wer
         assert await active(activeTools=["bash"]) == ["bash"]
         assert await active(permissionMode="full") == ["bash"]
         assert await active(permissionMode="readonly") == []
+
+
+async def test_a_session_that_is_open_is_found_by_any_spelling_of_its_path(tmp_path: Path) -> None:
+    async with editor(tmp_path, [[say("one")]]) as client:
+        await client.request("prompt", {"message": "go"})
+        state = await client.request("session/state")
+        path = Path(state["path"])
+        link = tmp_path / "link.jsonl"
+        link.symlink_to(path)
+        relative = path.relative_to(tmp_path)
+        for spelling in (link, relative, path.parent / ".." / path.parent.name / path.name):
+            again = await client.request("session/open", {"path": str(spelling)})
+            assert again["sessionId"] == state["sessionId"]
+
+
+async def test_a_session_that_cannot_be_named_is_not_left_open(tmp_path: Path) -> None:
+    folder = tmp_path / "sessions"
+    folder.write_text("this is no folder")
+    async with editor(tmp_path, [[say("one")]]) as client:
+        with pytest.raises(Refused) as refused:
+            await client.request("session/new", {"name": "x"})
+        assert refused.value.kind == "storage"
+        fresh = await client.request("session/state")
+        with pytest.raises(Refused) as refused:
+            await client.request("prompt", {"message": "go", "sessionId": "nobody"})
+        assert refused.value.kind == "sessionNotFound"
+        assert fresh["phase"] == "idle"
+        result = await client.request("prompt", {"message": "go"})
+        assert result["stopReason"] == "error"
+        folder.unlink()
+        again = await client.request("prompt", {"message": "go"})
+        assert again["text"] == "one"
