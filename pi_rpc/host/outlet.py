@@ -112,7 +112,7 @@ class EventOutlet:
         self._ticker = ticker
         self._crowded = crowded
         self._merging: _Merging | None = None
-        self._last_delta = 0.0
+        self._last_delta = -math.inf
         self.seq = 0
         """The number of the last event handed on."""
 
