@@ -104,7 +104,7 @@ class SessionNewParams(Wire, frozen=True, kw_only=True):
     permission_mode: PermissionMode | UnsetType = UNSET
     """What tools may do without asking."""
     tools: list[str] | UnsetType = UNSET
-    """Names of the tools to offer the model; `[]` for none."""
+    """Names of the tools to offer the model; `[]` for none. Absent: the permission mode decides."""
     system_prompt: str | UnsetType = UNSET
     """Replaces the system prompt."""
     append_system_prompt: str | UnsetType = UNSET

@@ -158,7 +158,7 @@ class SessionOpenParams(Wire, frozen=True, kw_only=True):
     session_id: str | UnsetType = UNSET
     """Its id."""
     path: str | UnsetType = UNSET
-    """Its `.jsonl` file."""
+    """Its `.jsonl` file; relative to the connection's working directory."""
     cwd: str | UnsetType = UNSET
     """Work here instead of in the directory the session names; absolute."""
     read_only: bool = False
@@ -241,7 +241,7 @@ class SessionConfigureParams(SessionParams, frozen=True, kw_only=True):
     permission_mode: PermissionMode | UnsetType = UNSET
     """What tools may do without asking."""
     active_tools: list[str] | UnsetType = UNSET
-    """The tools to offer the model."""
+    """The tools to offer the model, from now on in every permission mode."""
     name: str | UnsetType = UNSET
     """A name for people; empty: none."""
     additional_directories: list[str] | UnsetType = UNSET
