@@ -25,7 +25,6 @@ from pi_rpc.llm.messages import (
     UsageCost,
 )
 from pi_rpc.session.context import build_context
-from pi_rpc.session.entries import MessageEntry
 from pi_rpc.session.storage import SessionStorage
 from pi_rpc.session.stored import StoredEntry
 
@@ -52,13 +51,8 @@ class Totals:
         self.usage = add_usage(self.usage, usage)
 
     def recount(self, session: SessionStorage) -> None:
-        """Start over with every reply of ``session``, on whatever branch."""
-        self.usage = Usage.ZERO
-        for stored in session.entries():
-            if stored.role == "assistant" and isinstance(stored.entry, MessageEntry):
-                message = stored.entry.agent_message()
-                if isinstance(message, AssistantMessage):
-                    self.add(message.usage)
+        """Start over with what all of ``session`` used, on whatever branch."""
+        self.usage = session.usage_totals()
 
     @property
     def cost(self) -> float:

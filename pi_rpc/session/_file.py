@@ -1,14 +1,16 @@
 """The file of a session, as bytes.
 
 Owns the descriptor, what is known of the file (inode, size, whether its last line is complete), the
-comparison with what is there now, and appending whole lines. All calls block; callers run them in
-file threads, one at a time. Does not own what the lines mean.
+comparison with what is there now, reading a part and appending whole lines. All calls block;
+but for ``read_at`` callers run them in file threads, one at a time. Does not own what the lines
+mean.
 """
 
 import contextlib
 import errno
 import os
 import stat
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -34,6 +36,13 @@ def _write_all(fd: int, data: bytes) -> None:
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(fd, rest) :]
+
+
+def _read_at(fd: int, offset: int, length: int) -> bytes:
+    if sys.platform == "win32":
+        os.lseek(fd, offset, os.SEEK_SET)
+        return os.read(fd, length)
+    return os.pread(fd, length, offset)
 
 
 def _appear(unfinished: Path, path: Path) -> None:
@@ -71,6 +80,8 @@ class SessionFile:
         self._new = False
         self._busy = threading.Lock()
         self._closing = False
+        self._reading = threading.Lock()
+        self._read_fd: int | None = os.dup(fd)
 
     @classmethod
     def create(cls, path: Path, data: bytes) -> "SessionFile":
@@ -118,16 +129,33 @@ class SessionFile:
             return "replaced"
         return "grown" if status.st_size > self.size or self.disturbed else "unchanged"
 
-    def append(self, data: bytes) -> None:
+    def read_at(self, offset: int, length: int) -> bytes:
+        """What is in the file from ``offset``; less at its end. Works after ``close`` too, as long
+        as the file is there. Any thread may call it. Raises ``OSError``."""
+        with self._reading:
+            if self._read_fd is not None:
+                return _read_at(self._read_fd, offset, length)
+        fd = os.open(self.path, os.O_RDONLY | _FLAGS)
+        try:
+            status = os.fstat(fd)
+            if (status.st_dev, status.st_ino) != self._identity:
+                raise FileNotFoundError(errno.ENOENT, "Another file is there now", str(self.path))
+            return _read_at(fd, offset, length)
+        finally:
+            os.close(fd)
+
+    def append(self, data: bytes) -> int:
         """Add whole lines at the end; a last line that is not complete is ended first.
 
-        Raises ``FileChangedError`` when the file is not as we know it and ``OSError`` when it could
-        not be written; in both cases it holds no part of ``data`` that would count.
+        Returns where ``data`` begins. Raises ``FileChangedError`` when the file is not as we know
+        it and ``OSError`` when it could not be written; in both cases it holds no part of ``data``
+        that would count.
         """
         with self._in_use():
             change = self.look()
             if change != "unchanged":
                 raise FileChangedError(change)
+            start = self.size + self.torn
             if self.torn:
                 data = b"\n" + data
             self._unsynced = True
@@ -140,6 +168,7 @@ class SessionFile:
             self.line_start, self.torn = self.size, False
             if os.fstat(self.fd).st_size != self.size:
                 self.disturbed = True
+            return start
 
     def _take_back(self, data: bytes) -> None:
         """Remove what was written of ``data``, unless somebody else wrote behind our back.
@@ -173,6 +202,10 @@ class SessionFile:
 
     def close(self) -> None:
         """Close the descriptor; when a call was given up on and still runs, at its end."""
+        with self._reading:
+            if self._read_fd is not None:
+                os.close(self._read_fd)
+                self._read_fd = None
         if self._busy.acquire(blocking=False):
             os.close(self.fd)
             self._busy.release()

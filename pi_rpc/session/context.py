@@ -4,9 +4,9 @@ Owns the reading of a branch as messages. Pure: does not own where entries are k
 message of a role reads to a model (``pi_rpc.agent.messages``).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, overload
 
 import msgspec
 
@@ -15,6 +15,7 @@ from pi_rpc.agent.messages import (
     BranchSummaryMessage,
     CompactionSummaryMessage,
     CustomMessage,
+    OpaqueMessage,
 )
 from pi_rpc.llm.messages import (
     AssistantMessage,
@@ -25,6 +26,7 @@ from pi_rpc.llm.messages import (
     ToolResultMessage,
     UserMessage,
 )
+from pi_rpc.session._entry_list import newest, place_of, places
 from pi_rpc.session.entries import (
     ActiveToolsChangeEntry,
     AnyEntry,
@@ -44,12 +46,16 @@ from pi_rpc.session.stored import StoredEntry
 __all__ = [
     "RUN_SETTLED",
     "SessionContext",
+    "Transcript",
     "TranscriptItem",
     "build_context",
     "entry_message",
     "interrupted",
+    "newest_messages",
     "transcript",
 ]
+
+_SUMMARIES = ("custom_message", "compaction", "branch_summary")
 
 RUN_SETTLED = "pi-rpc.settled"
 """``customType`` of an entry that says: the run before it ended, though its tail looks unfinished
@@ -72,32 +78,59 @@ class SessionContext:
     """The tools chosen last; None when none were."""
 
 
-@dataclass(frozen=True, slots=True)
 class TranscriptItem:
     """A message as a client draws it."""
 
-    entry_id: str
-    message: AgentMessage
+    __slots__ = ("_stored",)
+
+    def __init__(self, stored: StoredEntry) -> None:
+        self._stored = stored
+
+    @property
+    def entry_id(self) -> str:
+        """The entry it comes from."""
+        return self._stored.id
+
+    @property
+    def message(self) -> AgentMessage:
+        """The message; one that cannot be read has no content."""
+        message = entry_message(self._stored.entry)
+        if message is None:
+            role = self._stored.role or ""
+            return OpaqueMessage(role, msgspec.json.encode({"role": role, "content": []}))
+        return message
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, TranscriptItem):
+            return NotImplemented
+        return (self.entry_id, self.message) == (other.entry_id, other.message)
+
+    def __hash__(self) -> int:
+        return hash(self.entry_id)
+
+    def __repr__(self) -> str:
+        return f"TranscriptItem({self.entry_id}, {self.message})"
 
 
 def build_context(branch: Sequence[StoredEntry]) -> SessionContext:
     """What the model is told after ``branch``, a path from the root to the leaf.
 
     The newest compaction stands for everything before what it keeps; the newest edit of a message
-    counts; system messages stay out.
+    counts; system messages stay out. Reads no entries but those.
     """
-    messages: list[AgentMessage] = []
-    entry_ids: list[str] = []
-    for stored, message in _visible(branch):
-        messages.append(message)
-        entry_ids.append(stored.id)
+    visible = list(newest_messages(branch))
+    visible.reverse()
     return SessionContext(
-        messages, entry_ids, _model(branch), _thinking_level(branch), _active_tools(branch)
+        [message for _, message in visible],
+        [stored.id for stored, _ in visible],
+        _model(branch),
+        _thinking_level(branch),
+        _active_tools(branch),
     )
 
 
 def _model(branch: Sequence[StoredEntry]) -> tuple[str, str] | None:
-    for stored in reversed(branch):
+    for _, stored in newest(branch, ("message", "model_change")):
         # Looked at first, because decoding every message would cost much and tell nothing.
         if stored.role != "assistant" and stored.type != "model_change":
             continue
@@ -111,52 +144,64 @@ def _model(branch: Sequence[StoredEntry]) -> tuple[str, str] | None:
 
 
 def _thinking_level(branch: Sequence[StoredEntry]) -> str:
-    for stored in reversed(branch):
-        if stored.type == "thinking_level_change":
-            entry = stored.entry
-            if isinstance(entry, ThinkingLevelChangeEntry):
-                return entry.thinking_level
+    for _, stored in newest(branch, ("thinking_level_change",)):
+        entry = stored.entry
+        if isinstance(entry, ThinkingLevelChangeEntry):
+            return entry.thinking_level
     return "off"
 
 
 def _active_tools(branch: Sequence[StoredEntry]) -> list[str] | None:
-    for stored in reversed(branch):
-        if stored.type == "active_tools_change":
-            entry = stored.entry
-            if isinstance(entry, ActiveToolsChangeEntry):
-                return list(entry.active_tool_names)
+    for _, stored in newest(branch, ("active_tools_change",)):
+        entry = stored.entry
+        if isinstance(entry, ActiveToolsChangeEntry):
+            return list(entry.active_tool_names)
     return None
 
 
-def _visible(branch: Sequence[StoredEntry]) -> list[tuple[StoredEntry, AgentMessage]]:
-    """The entries that reach the model, with edits applied."""
-    selected = _since_compaction(branch)
-    edits: dict[str, ContextReplacement | None] = {}
-    for stored in selected:
-        if stored.type == "context_edit" and isinstance(stored.entry, ContextEditEntry):
-            edits[stored.entry.target_id] = stored.entry.replacement
-    visible: list[tuple[StoredEntry, AgentMessage]] = []
-    for index, stored in enumerate(selected):
-        if stored.role == "system" or (stored.type == "compaction" and index > 0):
+def newest_messages(branch: Sequence[StoredEntry]) -> Iterator[tuple[StoredEntry, AgentMessage]]:
+    """What ``build_context`` would tell the model and where it comes from, the last first.
+
+    Entries are read as they are asked for: looking at the end of a long branch costs little.
+    """
+    compaction, first_kept = _compaction(branch)
+    start = 0 if compaction is None else first_kept
+    edits = _edits(branch, start)
+    for place in range(len(branch) - 1, start - 1, -1):
+        stored = branch[place]
+        if stored.role == "system" or stored.type == "compaction":
             continue
         message = entry_message(stored.entry)
         if message is not None and stored.id in edits:
             message = _edited(message, edits[stored.id])
         if message is not None:
-            visible.append((stored, message))
-    return visible
+            yield stored, message
+    if compaction is not None:
+        message = entry_message(compaction.entry)
+        if message is not None:
+            yield compaction, message
 
 
-def _since_compaction(branch: Sequence[StoredEntry]) -> Sequence[StoredEntry]:
-    """The newest compaction, what it keeps, and what came after; else the whole branch."""
-    for at in range(len(branch) - 1, -1, -1):
-        stored = branch[at]
-        if stored.type != "compaction" or not isinstance(stored.entry, CompactionEntry):
-            continue
-        kept = stored.entry.first_kept_entry_id
-        first = next((i for i in range(at) if branch[i].id == kept), at)
-        return [stored, *branch[first:at], *branch[at + 1 :]]
-    return branch
+def _compaction(branch: Sequence[StoredEntry]) -> tuple[StoredEntry | None, int]:
+    """The newest compaction, and the place from where it keeps the branch."""
+    for place, stored in newest(branch, ("compaction",)):
+        entry = stored.entry
+        if isinstance(entry, CompactionEntry):
+            kept = place_of(branch, entry.first_kept_entry_id, place)
+            return stored, place if kept is None else kept
+    return None, 0
+
+
+def _edits(branch: Sequence[StoredEntry], start: int) -> dict[str, ContextReplacement | None]:
+    """The newest edit of every message that was edited from ``start`` on."""
+    edits: dict[str, ContextReplacement | None] = {}
+    for place, stored in newest(branch, ("context_edit",)):
+        if place < start:
+            break
+        entry = stored.entry
+        if isinstance(entry, ContextEditEntry):
+            edits.setdefault(entry.target_id, entry.replacement)
+    return edits
 
 
 def entry_message(entry: AnyEntry) -> AgentMessage | None:
@@ -205,20 +250,45 @@ def _edited(message: AgentMessage, replacement: ContextReplacement | None) -> Ag
     return msgspec.structs.replace(message, content=content)
 
 
-def transcript(branch: Sequence[StoredEntry]) -> list[TranscriptItem]:
+class Transcript(Sequence[TranscriptItem]):
+    """What a client draws of a branch; messages are read as they are asked for."""
+
+    def __init__(self, branch: Sequence[StoredEntry], places: Sequence[int]) -> None:
+        self._branch = branch
+        self._places = places
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    @overload
+    def __getitem__(self, index: int) -> TranscriptItem: ...
+    @overload
+    def __getitem__(self, index: slice) -> "Transcript": ...
+    def __getitem__(self, index: int | slice) -> "TranscriptItem | Transcript":
+        if isinstance(index, slice):
+            return Transcript(self._branch, self._places[index])
+        return TranscriptItem(self._branch[self._places[index]])
+
+    def __eq__(self, other: object) -> bool:
+        return list(self) == other if isinstance(other, list) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]  # as a list
+
+
+def transcript(branch: Sequence[StoredEntry]) -> Transcript:
     """What a client draws of a branch: all that was said, summaries in their place.
 
     Nothing is left out for a compaction or an edit; system messages are.
     """
-    items = []
-    for stored in branch:
-        if stored.role == "system":
-            continue
-        if stored.type in ("message", "custom_message", "compaction", "branch_summary"):
-            message = entry_message(stored.entry)
-            if message is not None:
-                items.append(TranscriptItem(stored.id, message))
-    return items
+    return Transcript(branch, places(branch, _drawn, _says_something))
+
+
+def _drawn(kind: str, role: str | None) -> bool:
+    return kind in _SUMMARIES or (kind == "message" and role not in ("", "system"))
+
+
+def _says_something(stored: StoredEntry) -> bool:
+    return stored.type == "message" or entry_message(stored.entry) is not None
 
 
 def interrupted(branch: Sequence[StoredEntry]) -> bool:
@@ -236,7 +306,7 @@ def interrupted(branch: Sequence[StoredEntry]) -> bool:
             entry = stored.entry
             if isinstance(entry, CustomEntry) and entry.custom_type == RUN_SETTLED:
                 return False
-    for _, message in reversed(_visible(branch)):
+    for _, message in newest_messages(branch):
         match message:
             case UserMessage() | ToolResultMessage():
                 return True

@@ -3,16 +3,18 @@
 Owns ``SessionStorage`` in memory, for ephemeral sessions and for users of the library.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from msgspec import UNSET
 
 from pi_rpc.agent.messages import MessageRoles
-from pi_rpc.session._tree import EntryTree
+from pi_rpc.llm.messages import Usage
+from pi_rpc.session._tree import EntryTree, leaf_entry
 from pi_rpc.session.entries import SESSION_VERSION, Entry, SessionHeader, iso_now
 from pi_rpc.session.naming import check_session_id, new_session_id
-from pi_rpc.session.storage import Change, SessionReadOnlyError
+from pi_rpc.session.storage import Change, Label, SessionReadOnlyError
 from pi_rpc.session.stored import EntryReader, StoredEntry
 
 __all__ = ["MemorySession"]
@@ -89,7 +91,16 @@ class MemorySession:
         """An id for an entry that is still to be appended; no other entry will get it."""
         return self._tree.new_id()
 
-    def branch(self, entry_id: str | None = None) -> list[StoredEntry]:
+    @property
+    def labels(self) -> Mapping[str, Label]:
+        """The bookmarks, by the entry they are on."""
+        return MappingProxyType(self._tree.labels)
+
+    def usage_totals(self) -> Usage:
+        """What all entries of all branches used."""
+        return self._tree.usage_totals()
+
+    def branch(self, entry_id: str | None = None) -> Sequence[StoredEntry]:
         """The entries from the root to the leaf, or to ``entry_id``."""
         return self._tree.branch(entry_id)
 
@@ -97,9 +108,9 @@ class MemorySession:
         """The entry of that id."""
         return self._tree.get(entry_id)
 
-    def entries(self) -> list[StoredEntry]:
+    def entries(self) -> Sequence[StoredEntry]:
         """All entries of all branches in the order they were appended."""
-        return list(self._tree.in_order)
+        return self._tree.entries()
 
     async def append(self, entry: Entry, *, strict: bool = True) -> StoredEntry:
         """Add an entry below the leaf and make it the leaf. See ``SessionStorage``."""
@@ -116,6 +127,12 @@ class MemorySession:
         for stored in staged:
             self._tree.add(stored)
         return staged
+
+    async def set_leaf_id(self, target_id: str | None) -> StoredEntry | None:
+        """Make an entry the leaf, or go back to the root. See ``SessionStorage``."""
+        if target_id == self.leaf_id:
+            return None
+        return await self.append(leaf_entry(self, target_id))
 
     async def sync(self) -> None:
         """Nothing to do."""

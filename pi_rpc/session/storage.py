@@ -13,10 +13,12 @@ Owns ``SessionStorage``, which a file (``pi_rpc.session.store``) and memory
         └── SessionReadOnlyError    storage           not open for writing
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Literal, Protocol, TypeAlias
 
+from pi_rpc.llm.messages import Usage
 from pi_rpc.session.entries import Entry, SessionHeader
 from pi_rpc.session.stored import StoredEntry
 
@@ -24,6 +26,7 @@ __all__ = [
     "Change",
     "EntryNotFoundError",
     "ForeignChangeError",
+    "Label",
     "SessionCorruptError",
     "SessionError",
     "SessionLockedError",
@@ -98,11 +101,21 @@ class SessionReadOnlyError(SessionStorageError):
     """The session is not open for writing; the message says why."""
 
 
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A bookmark on an entry."""
+
+    text: str
+    timestamp: str
+    """When it was put there."""
+
+
 class SessionStorage(Protocol):
     """A session: its entries as a tree, and a leaf where the next one goes.
 
-    Reading is immediate, from memory. Everything that may touch the disk is asynchronous; calls are
-    served one after the other.
+    Reading is immediate: what an entry is comes from memory, its content where needed from a local
+    file, one line at a time, which raises ``SessionStorageError`` when that is gone. Everything
+    else that touches the disk is asynchronous; calls are served one after the other.
     """
 
     @property
@@ -154,10 +167,19 @@ class SessionStorage(Protocol):
         """An id for an entry that is still to be written; no other entry will get it."""
         ...
 
-    def branch(self, entry_id: str | None = None) -> list[StoredEntry]:
+    @property
+    def labels(self) -> Mapping[str, Label]:
+        """The bookmarks, by the entry they are on."""
+        ...
+
+    def usage_totals(self) -> Usage:
+        """What all entries of all branches used: replies, tools, summaries and usage entries."""
+        ...
+
+    def branch(self, entry_id: str | None = None) -> Sequence[StoredEntry]:
         """The entries from the root to the leaf, or to ``entry_id``.
 
-        Raises ``EntryNotFoundError``.
+        Entries that are appended later do not show in it. Raises ``EntryNotFoundError``.
         """
         ...
 
@@ -165,8 +187,11 @@ class SessionStorage(Protocol):
         """The entry of that id."""
         ...
 
-    def entries(self) -> list[StoredEntry]:
-        """All entries of all branches in the order they were written."""
+    def entries(self) -> Sequence[StoredEntry]:
+        """All entries of all branches in the order they were written.
+
+        Like a branch, a sequence that reads content as it is asked for: it may be long.
+        """
         ...
 
     async def append(self, entry: Entry, *, strict: bool = True) -> StoredEntry:
@@ -189,6 +214,14 @@ class SessionStorage(Protocol):
         """``append`` for several entries, in one write: all of them or none."""
         ...
 
+    async def set_leaf_id(self, target_id: str | None) -> StoredEntry | None:
+        """Make an entry the leaf, or with None go back to the root, as of now and of later opens.
+
+        Gives the ``LeafEntry`` that was appended for it; None when it was the leaf already, and
+        then nothing was. Raises ``EntryNotFoundError`` and what ``append`` raises.
+        """
+        ...
+
     async def sync(self) -> None:
         """Flush what was appended to the disk itself. Raises ``SessionStorageError``."""
         ...
@@ -203,5 +236,5 @@ class SessionStorage(Protocol):
         ...
 
     async def aclose(self) -> None:
-        """Let go of the file. What was read stays readable; may be called twice."""
+        """Let go of the file, which stays readable while it is there. May be called twice."""
         ...

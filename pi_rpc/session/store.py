@@ -8,9 +8,10 @@ Writers of this project lock a sidecar file; pi does not lock at all, so before 
 is compared with what is known of it.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TypeVar
 
 import anyio
@@ -20,10 +21,11 @@ from msgspec import UNSET
 from pi_rpc._os.locks import FileLock
 from pi_rpc._os.threads import run_blocking
 from pi_rpc.agent.messages import MessageRoles
+from pi_rpc.llm.messages import Usage
 from pi_rpc.session._file import FileChangedError, SessionFile
 from pi_rpc.session._loading import Loader
 from pi_rpc.session._locking import lock_session
-from pi_rpc.session._tree import EntryTree
+from pi_rpc.session._tree import EntryTree, leaf_entry
 from pi_rpc.session.entries import (
     SESSION_VERSION,
     Entry,
@@ -35,6 +37,7 @@ from pi_rpc.session.naming import check_session_id, new_session_id, session_file
 from pi_rpc.session.storage import (
     Change,
     ForeignChangeError,
+    Label,
     SessionNotFoundError,
     SessionReadOnlyError,
     SessionStorageError,
@@ -208,7 +211,16 @@ class JsonlSession:
         """An id for an entry that is still to be written; no other entry will get it."""
         return self._tree.new_id()
 
-    def branch(self, entry_id: str | None = None) -> list[StoredEntry]:
+    @property
+    def labels(self) -> Mapping[str, Label]:
+        """The bookmarks, by the entry they are on."""
+        return MappingProxyType(self._tree.labels)
+
+    def usage_totals(self) -> Usage:
+        """What all entries of all branches used."""
+        return self._tree.usage_totals()
+
+    def branch(self, entry_id: str | None = None) -> Sequence[StoredEntry]:
         """The entries from the root to the leaf, or to ``entry_id``."""
         return self._tree.branch(entry_id)
 
@@ -216,9 +228,9 @@ class JsonlSession:
         """The entry of that id."""
         return self._tree.get(entry_id)
 
-    def entries(self) -> list[StoredEntry]:
+    def entries(self) -> Sequence[StoredEntry]:
         """All entries of all branches in the order they were written."""
-        return list(self._tree.in_order)
+        return self._tree.entries()
 
     # --- what touches the disk -------------------------------------------------------------------
 
@@ -237,28 +249,45 @@ class JsonlSession:
                 self._check_writable()
             staged = self._tree.stage(entries)
             if staged:
-                await self._write(staged)
-            for stored in staged:
-                self._tree.add(stored)
+                offset = await self._write(staged)
+                for stored in staged:
+                    size = len(stored.raw)
+                    self._tree.append(stored, offset)
+                    offset += size + 1
             return staged
 
-    async def _write(self, staged: list[StoredEntry]) -> None:
-        """Returns without a checkpoint after the write, so that memory follows in any case."""
-        if self._file is not None:
-            await self._append_to(self._file, _as_lines(staged))
-        else:
-            data = encode_header(self._header) + b"\n" + _as_lines(staged)
-            lock = await _on_disk(lock_session, self._path)
-            try:
-                self._file = await _on_disk(SessionFile.create, self._path, data)
-            except BaseException:
-                lock.release()
-                raise
-            self._lock = lock
+    async def set_leaf_id(self, target_id: str | None) -> StoredEntry | None:
+        """Make an entry the leaf, or go back to the root. See ``SessionStorage``."""
+        if target_id == self.leaf_id:
+            return None
+        return await self.append(leaf_entry(self, target_id))
 
-    async def _append_to(self, file: SessionFile, data: bytes) -> None:
+    async def _write(self, staged: list[StoredEntry]) -> int:
+        """Where the first of them begins.
+
+        Returns without a checkpoint after the write, so that memory follows in any case.
+        """
+        lines = _as_lines(staged)
+        if self._file is not None:
+            return await self._append_to(self._file, lines)
+        head = encode_header(self._header) + b"\n"
+        lock = await _on_disk(lock_session, self._path)
         try:
-            await _on_disk(file.append, data)
+            file = await _on_disk(SessionFile.create, self._path, head + lines)
+        except BaseException:
+            lock.release()
+            raise
+        self._lock = lock
+        self._use(file)
+        return len(head)
+
+    def _use(self, file: SessionFile) -> None:
+        self._file = file
+        self._tree.read_from(file.read_at)
+
+    async def _append_to(self, file: SessionFile, data: bytes) -> int:
+        try:
+            return await _on_disk(file.append, data)
         except FileChangedError as error:
             raise ForeignChangeError(
                 f"another program changed {self._path} ({error.change})", error.change
@@ -293,13 +322,12 @@ class JsonlSession:
             await self._read_anew()
         elif change == "grown":
             loader = Loader(self._file, self._tree.reader, self._header)
-            before = len(self._tree.in_order)
-            while (entries := await _on_disk(loader.step)) is not None:
-                for stored in entries:
-                    self._tree.add(stored)
+            before = len(self._tree)
+            while (found := await _on_disk(loader.step)) is not None:
+                self._tree.take(found)
             self._skipped += loader.skipped
             # Another program may just have ended the last line.
-            return "grown" if len(self._tree.in_order) > before else "unchanged"
+            return "grown" if len(self._tree) > before else "unchanged"
         return change
 
     async def _read_anew(self) -> None:
@@ -309,7 +337,7 @@ class JsonlSession:
         self._check_version()
 
     async def aclose(self) -> None:
-        """Let go of the file. What was read stays readable; may be called twice."""
+        """Let go of the file, which stays readable while it is there. May be called twice."""
         with anyio.CancelScope(shield=True):
             async with self._turn:
                 self._closed = True
@@ -368,14 +396,20 @@ async def _load(path: Path, reader: EntryReader, *, read_only: bool) -> _Loaded:
     try:
         loader = Loader(file, reader, None)
         tree = EntryTree(reader)
-        while (entries := await _on_disk(loader.step)) is not None:
-            for stored in entries:
-                tree.add(stored)
+        tree.read_from(file.read_at)
+        while await _on_disk(_load_more, loader, tree):
             await anyio.lowlevel.checkpoint()
     except BaseException:
         file.close()
         raise
     return _Loaded(file, read_only, loader.header, tree, loader.skipped)
+
+
+def _load_more(loader: Loader, tree: EntryTree) -> bool:
+    found = loader.step()
+    if found is not None:
+        tree.take(found)
+    return found is not None
 
 
 def _as_lines(entries: Iterable[StoredEntry]) -> bytes:

@@ -4,8 +4,9 @@ Owns reading a line in two steps (what places it in the tree at once, its conten
 asks) and keeping the original bytes. Does not own the tree (``pi_rpc.session._tree``).
 """
 
+import re
 from functools import cache
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 from msgspec import Raw, Struct
@@ -28,7 +29,7 @@ from pi_rpc.session.entries import (
     ms_of_iso,
 )
 
-__all__ = ["EntryReader", "StoredEntry", "is_json", "parse_header"]
+__all__ = ["EntryReader", "LineSource", "StoredEntry", "is_json", "parse_header"]
 
 
 class _Role(Struct):
@@ -50,6 +51,9 @@ class _Body(Struct):
 _decode_head = msgspec.json.Decoder(_Head).decode
 _decode_role = msgspec.json.Decoder(_Role).decode
 _decode_body = msgspec.json.Decoder(_Body).decode
+_USUAL_HEAD = re.compile(
+    rb'\{"type":"\w+","id":"[^"\\]*","parentId":(?:null|"[^"\\]*"),"timestamp":"([^"\\]*)"'
+).match
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
@@ -58,67 +62,135 @@ def _decoder(entry_type: str) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(ENTRY_TYPES[entry_type])
 
 
+class LineSource(Protocol):
+    """Where lines are read again."""
+
+    def line(self, position: int) -> bytes:
+        """The line at a position. Raises ``SessionStorageError``."""
+        ...
+
+    def decoded(self, position: int, stored: "StoredEntry") -> None:
+        """The entry at a position was decoded."""
+        ...
+
+
 class StoredEntry:
     """An entry as it is stored.
 
-    ``raw`` is its line without the line end, byte for byte (of files of version 1 and 2: as version
-    3 would write it). ``entry`` decodes it, on first use.
+    ``id``, ``parent_id``, ``type`` and ``role`` are known at once; the rest may be read from the
+    file when it is asked for, which raises ``SessionStorageError`` when that is not possible.
     """
 
     __slots__ = (
         "_clean",
         "_entry",
+        "_position",
+        "_raw",
         "_reader",
+        "_source",
+        "_timestamp",
         "id",
         "parent_id",
-        "raw",
         "role",
-        "timestamp",
         "type",
     )
 
     def __init__(
         self,
-        raw: bytes,
+        raw: bytes | None,
         *,
         id: str,
         parent_id: str | None,
         type: str,
-        timestamp: str,
+        timestamp: str | None,
         role: str | None,
         reader: "EntryReader",
         entry: AnyEntry | None = None,
         clean: bytes | None = None,
+        source: LineSource | None = None,
+        position: int = -1,
     ) -> None:
-        self.raw = raw
         self.id = id
         self.parent_id = parent_id
         self.type = type
-        self.timestamp = timestamp
         self.role = role
         """The role, when this is a message."""
+        self._raw = raw
+        self._timestamp = timestamp
         self._reader = reader
         self._entry = entry
         self._clean = clean
+        self._source = source
+        self._position = position
+
+    @property
+    def raw(self) -> bytes:
+        """Its line without the line end, byte for byte (of files of version 1 and 2: as version 3
+        would write it)."""
+        return self.parts()[0]
+
+    @property
+    def timestamp(self) -> str:
+        """When it was appended, ISO 8601."""
+        if self._timestamp is None:
+            self._timestamp = self.parts()[2]
+        return self._timestamp
 
     @property
     def entry(self) -> AnyEntry:
         """The entry; an ``UnknownEntry`` when its type or shape is not one we know."""
         if self._entry is None:
             self._entry = self._reader.decode(self)
+            if self._source is not None:
+                self._source.decoded(self._position, self)
         return self._entry
 
     @property
     def json(self) -> bytes:
         """The entry as valid JSON in valid UTF-8: ``raw``, unless that is neither."""
-        if self._clean is None:
-            self._clean = (
-                self.raw if _is_utf8(self.raw) else self.raw.decode(errors="replace").encode()
-            )
-        return self._clean
+        return self.parts()[1]
+
+    def parts(self) -> tuple[bytes, bytes, str]:
+        """The line as it is, as valid JSON, and the timestamp in it."""
+        if self._raw is not None:
+            if self._clean is None:
+                self._clean = _valid_utf8(self._raw)
+            return self._raw, self._clean, self._timestamp or ""
+        raw = self._read()
+        again = self._reader.line(raw)
+        if again is None:
+            return raw, _valid_utf8(raw), ""
+        return raw, again.json, again.timestamp
+
+    def parts_to_decode(self) -> tuple[bytes, bytes, str]:
+        """``parts``, where nothing depends on the JSON being valid."""
+        if self._raw is None:
+            raw = self._read()
+            head = _USUAL_HEAD(raw)
+            if head is not None and _is_utf8(raw):
+                return raw, raw, head[1].decode()
+        return self.parts()
+
+    def _read(self) -> bytes:
+        if self._source is None:
+            raise RuntimeError("a stored entry has its line or knows where it is")
+        return self._source.line(self._position)
+
+    def bind(self, source: LineSource, position: int) -> None:
+        """From now on the line can be read again."""
+        self._source, self._position = source, position
+
+    def forget_line(self) -> None:
+        """Let go of the line, if it can be read again."""
+        if self._source is not None:
+            self._raw = self._clean = None
 
     def __repr__(self) -> str:
-        return f"StoredEntry({self.type} {self.id}, {len(self.raw)} bytes)"
+        return f"StoredEntry({self.type} {self.id})"
+
+
+def _valid_utf8(line: bytes) -> bytes:
+    return line if _is_utf8(line) else line.decode(errors="replace").encode()
 
 
 def _is_utf8(line: bytes) -> bool:
@@ -226,59 +298,62 @@ class EntryReader:
         )
 
     def decode(self, stored: StoredEntry) -> AnyEntry:
-        """The content of a stored entry. Never raises: what cannot be read is unknown."""
+        """The content of a stored entry. Whatever its line says: what we cannot read is unknown."""
+        raw, line, timestamp = stored.parts_to_decode()
         entry: AnyEntry | None = None
         if stored.type == "message":
-            entry = self._message_entry(stored)
+            entry = self._message_entry(stored, line, timestamp)
         elif stored.type in ENTRY_TYPES:
             try:
-                entry = _decoder(stored.type).decode(stored.json)
+                entry = _decoder(stored.type).decode(line)
             except _UNREADABLE:
-                entry = self._repaired_entry(stored)
+                entry = self._repaired_entry(stored, line, timestamp)
         if entry is not None:
             return entry
         return UnknownEntry(
             id=stored.id,
             parent_id=stored.parent_id,
-            timestamp=stored.timestamp,
+            timestamp=timestamp,
             type=stored.type,
-            raw=stored.raw,
+            raw=raw,
         )
 
-    def _message_entry(self, stored: StoredEntry) -> MessageEntry | None:
+    def _message_entry(
+        self, stored: StoredEntry, line: bytes, timestamp: str
+    ) -> MessageEntry | None:
         try:
-            raw = bytes(_decode_body(stored.json).message)
+            raw = bytes(_decode_body(line).message)
         except _UNREADABLE:
             return None
         message: Any
         try:
             message = self.roles.decode(raw)
         except (MessageDecodeError, *_UNREADABLE):
-            message = self._repaired_message(raw, stored)
+            message = self._repaired_message(raw, stored.role, timestamp)
         if message is None:
             return None
         return MessageEntry(
-            id=stored.id, parent_id=stored.parent_id, timestamp=stored.timestamp, message=message
+            id=stored.id, parent_id=stored.parent_id, timestamp=timestamp, message=message
         )
 
-    def _repaired_message(self, raw: bytes, stored: StoredEntry) -> Any:
+    def _repaired_message(self, raw: bytes, role: str | None, timestamp: str) -> Any:
         fields = plain_object(raw)
-        if fields is None or not stored.role:
+        if fields is None or not role:
             return None
-        fixed = repaired_message(fields, ms_of_iso(stored.timestamp) or 0)
+        fixed = repaired_message(fields, ms_of_iso(timestamp) or 0)
         try:
             return self.roles.decode(clean_json(fixed))
         except (MessageDecodeError, *_UNREADABLE):
-            return OpaqueMessage(stored.role, raw)
+            return OpaqueMessage(role, raw)
 
-    def _repaired_entry(self, stored: StoredEntry) -> AnyEntry | None:
+    def _repaired_entry(self, stored: StoredEntry, line: bytes, timestamp: str) -> AnyEntry | None:
         """Read again, with the fields that every entry has and without nulls."""
-        fields = plain_object(stored.json)
+        fields = plain_object(line)
         if fields is None:
             return None
         kept = {"replacement", "targetId", "fromId"}
         fields = {key: value for key, value in fields.items() if value is not None or key in kept}
-        fields |= {"id": stored.id, "parentId": stored.parent_id, "timestamp": stored.timestamp}
+        fields |= {"id": stored.id, "parentId": stored.parent_id, "timestamp": timestamp}
         if stored.type == "custom_message":
             as_message = repaired_message({**fields, "role": "custom", "timestamp": 0}, 0)
             fields |= {"content": as_message["content"], "display": as_message["display"]}
