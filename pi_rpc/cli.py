@@ -71,17 +71,24 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     return arguments
 
 
-def _add_session_options(parser: argparse.ArgumentParser) -> None:
+def _add_session_options(parser: argparse.ArgumentParser, default: str | None = None) -> None:
+    """``default`` suppressed: what was said before the command holds."""
     parser.add_argument(
-        "--permission-mode", choices=_PERMISSION_MODES, help="what sessions may do (default: ask)"
+        "--permission-mode",
+        default=default,
+        choices=_PERMISSION_MODES,
+        help="what sessions may do (default: ask)",
     )
     parser.add_argument(
         "--tools",
+        default=default,
         type=lambda text: [name.strip() for name in text.split(",") if name.strip()],
         metavar="NAMES",
         help="tools to offer the model, with commas between them",
     )
-    parser.add_argument("--model", metavar="MODEL", help="for instance anthropic/claude-sonnet-4-5")
+    parser.add_argument(
+        "--model", default=default, metavar="MODEL", help="for instance anthropic/claude-sonnet-4-5"
+    )
 
 
 def _add_commands(parser: argparse.ArgumentParser) -> None:
@@ -90,10 +97,15 @@ def _add_commands(parser: argparse.ArgumentParser) -> None:
     run.add_argument("prompt", nargs="+")
     run.add_argument("--json", action="store_true", help="print every event as a line of JSON")
     run.add_argument("--ephemeral", action="store_true", help="keep no session file")
-    _add_session_options(run)
+    _add_session_options(run, argparse.SUPPRESS)
     demo = commands.add_parser("demo", help="see it work: a model reads a file with a tool")
     demo.add_argument("--install", action="store_true", help="install the embedded model first")
-    demo.add_argument("--model", metavar="MODEL", help="a model of yours; it may cost money")
+    demo.add_argument(
+        "--model",
+        default=argparse.SUPPRESS,
+        metavar="MODEL",
+        help="a model of yours; it may cost money",
+    )
     demo.add_argument("--file", default="README.md", help="what to read (default: README.md)")
     schema = commands.add_parser("schema", help="print the protocol's schema")
     kind = schema.add_mutually_exclusive_group()

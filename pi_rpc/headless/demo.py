@@ -10,7 +10,6 @@ import os
 import sys
 import tempfile
 from collections.abc import Mapping
-from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +23,7 @@ from pi_rpc.headless.daemon import DaemonProcess
 from pi_rpc.headless.local import install_local
 from pi_rpc.headless.render import RunRenderer
 from pi_rpc.jsonrpc.errors import PeerClosedError, RpcError
+from pi_rpc.jsonrpc.peer import Peer
 from pi_rpc.llm import local
 
 if TYPE_CHECKING:
@@ -45,11 +45,7 @@ def run_demo(arguments: "Namespace") -> int:
             path = Path(scratch) / "script.json"
             path.write_text(json.dumps(script), encoding="utf-8")
             environ["PI_RPC_SCRIPT"] = str(path)
-        try:
-            return anyio.run(_show, model, arguments.file, environ)
-        except (RpcError, PeerClosedError) as error:
-            say(f"it failed: {error}")
-            return 1
+        return anyio.run(_show, model, arguments.file, environ)
 
 
 def say(text: str) -> None:
@@ -95,20 +91,27 @@ async def _show(model: str, file: str, environ: Mapping[str, str]) -> int:
         if method == "agent/event":
             renderer.draw(msgspec.json.decode(params)["event"])
 
-    async with AsyncExitStack() as stack:
-        peer = await stack.enter_async_context(DaemonProcess(argv, environ, draw))
-        await peer.request("initialize", {"processId": os.getpid(), "cwd": str(Path.cwd())})
-        session = {
-            "model": model,
-            "tools": ["read"],
-            "ephemeral": True,
-            "permissionMode": "readonly",
-        }
-        state = msgspec.json.decode(await peer.request("session/new", session))
-        question = f"Read the file {file} please."
-        say(f"> {question}")
-        result = msgspec.json.decode(
-            await peer.request("prompt", {"sessionId": state["sessionId"], "message": question})
-        )
-        await peer.request("shutdown", None)
-    return 0 if result.get("stopReason") == "stop" else 1
+    async with DaemonProcess(argv, environ, draw) as peer:
+        try:
+            answered = await _ask(peer, model, f"Read the file {file} please.")
+        except (RpcError, PeerClosedError) as error:
+            say(f"it failed: {error}")
+            return 1
+    return 0 if answered else 1
+
+
+async def _ask(peer: Peer, model: str, question: str) -> bool:
+    """Do what any client does; True when the model came to an end of its own."""
+    await peer.request("initialize", {"processId": os.getpid(), "cwd": str(Path.cwd())})
+    session = {
+        "model": model,
+        "tools": ["read"],
+        "ephemeral": True,
+        "permissionMode": "readonly",
+    }
+    state = msgspec.json.decode(await peer.request("session/new", session))
+    say(f"> {question}")
+    prompt = {"sessionId": state["sessionId"], "message": question}
+    result = msgspec.json.decode(await peer.request("prompt", prompt))
+    await peer.request("shutdown", None)
+    return bool(result.get("stopReason") == "stop")

@@ -1,13 +1,14 @@
 """``pi-rpc run``: one prompt in this process, without an editor.
 
 Owns the command's output and exit code: 0 done, 1 a model or provider failed, 2 usage, 130
-interrupted. Everything a run is made of is the host's.
+interrupted, 141 nobody reads the output any more. Everything a run is made of is the host's.
 """
 
 import logging
+import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["run_prompt"]
 
-_DONE, _FAILED, _USAGE, _INTERRUPTED = 0, 1, 2, 130
+_DONE, _FAILED, _USAGE, _INTERRUPTED, _UNREAD = 0, 1, 2, 130, 141
 
 
 def run_prompt(arguments: "Namespace") -> int:
@@ -62,7 +63,8 @@ async def _run(prompt: str, options: SessionOptions, as_json: bool) -> int:
 
 
 async def _prompt(hosted: HostedSession, prompt: str, as_json: bool) -> int:
-    output = _Lines(hosted) if as_json else _Text()
+    output = _WhileRead(_Lines(hosted) if as_json else _Text(), hosted.harness.stop)
+    output.begin()
     hosted.harness.subscribe(output.take)
     run = hosted.harness.prompt(PromptInput(prompt))
     assert isinstance(run, Run)
@@ -71,6 +73,8 @@ async def _prompt(hosted: HostedSession, prompt: str, as_json: bool) -> int:
         outcome = await run.wait()
         waiting.cancel_scope.cancel()
     output.end(outcome)
+    if output.unread:
+        return _UNREAD
     if outcome.aborted:
         return _INTERRUPTED
     return _FAILED if outcome.stop_reason == "error" else _DONE
@@ -82,11 +86,43 @@ async def _abort_on_interrupt(run: Run) -> None:
             run.abort()
 
 
+class _WhileRead:
+    """Output that ends the run when its reader goes away: what nobody sees should cost nothing."""
+
+    def __init__(self, output: "_Text | _Lines", on_unread: Callable[[], None]) -> None:
+        self._output = output
+        self._on_unread = on_unread
+        self.unread = False
+
+    def begin(self) -> None:
+        self._write(self._output.begin)
+
+    def take(self, events: Sequence[AgentEvent]) -> None:
+        self._write(lambda: self._output.take(events))
+
+    def end(self, outcome: RunOutcome) -> None:
+        self._write(lambda: self._output.end(outcome))
+
+    def _write(self, write: Callable[[], None]) -> None:
+        if self.unread:
+            return
+        try:
+            write()
+        except BrokenPipeError:
+            self.unread = True
+            self._on_unread()
+            # What is still in the buffer must not be tried again at the very end.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 class _Text:
     """The reply on standard output, everything about it on standard error."""
 
     def __init__(self) -> None:
         self._renderer = RunRenderer(sys.stdout, sys.stderr)
+
+    def begin(self) -> None:
+        pass
 
     def take(self, events: Sequence[AgentEvent]) -> None:
         for event in events:
@@ -102,7 +138,10 @@ class _Lines:
 
     def __init__(self, hosted: HostedSession) -> None:
         self._entry_ids = EntryIds()
-        session = hosted.harness.session
+        self._session = hosted.harness.session
+
+    def begin(self) -> None:
+        session = self._session
         self._write({"type": "session", "sessionId": session.session_id, "cwd": session.cwd})
 
     def take(self, events: Sequence[AgentEvent]) -> None:

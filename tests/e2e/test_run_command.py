@@ -1,0 +1,278 @@
+"""``pi-rpc run`` and ``pi-rpc demo`` as a person or a script starts them."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.editor import DEADLINE_S, call, hold, say, session_files, stored_messages
+
+PI_RPC = (sys.executable, "-m", "pi_rpc")
+MODEL = ("--model", "scripted/scripted")
+
+
+def environment(home: Path, replies: Sequence[Any]) -> dict[str, str]:
+    keys = ("_API_KEY", "_TOKEN")
+    variables = {name: value for name, value in os.environ.items() if not name.endswith(keys)}
+    script = home / "script.json"
+    script.write_text(json.dumps({"replies": [{"steps": steps} for steps in replies]}))
+    return {**variables, "PI_CODING_AGENT_DIR": str(home), "PI_RPC_SCRIPT": str(script)}
+
+
+def run(
+    home: Path, *arguments: str, replies: Sequence[Any] = ()
+) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [*PI_RPC, *arguments],
+        env=environment(home, replies),
+        cwd=home,
+        capture_output=True,
+        stdin=subprocess.DEVNULL,
+        timeout=DEADLINE_S,
+        check=False,
+    )
+
+
+def lines(output: bytes) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in output.splitlines()]
+
+
+def test_the_answer_goes_to_standard_output_and_the_rest_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("in the file\n")
+    replies = [[call("read", path="a.txt")], [say("I read it.")]]
+    done = run(tmp_path, "run", *MODEL, "read", "a.txt", replies=replies)
+    assert done.returncode == 0
+    assert done.stdout == b"I read it.\n"
+    notes = done.stderr.decode().splitlines()
+    assert notes[:2] == ['-> read {"path": "a.txt"}', "<- in the file"]
+    assert notes[2].startswith("[stop: ")
+    (path,) = session_files(tmp_path)
+    assert stored_messages(path)[0]["content"] == "read a.txt"
+
+
+def test_with_json_every_line_is_an_object_from_the_header_to_the_result(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("in the file\n")
+    replies = [[call("read", path="a.txt")], [say("I read it.")]]
+    done = run(tmp_path, "run", "--json", *MODEL, "go", replies=replies)
+    assert done.returncode == 0
+    assert done.stderr == b""
+    header, *events, result = lines(done.stdout)
+    (path,) = session_files(tmp_path)
+    assert header["type"] == "session"
+    assert header["sessionId"] in path.name
+    assert header["cwd"] == str(tmp_path)
+    types = [each["type"] for each in events]
+    assert types[-1] == "agent_settled"
+    assert {"agent_start", "turn_start", "message_start", "message_update", "turn_end"} <= {*types}
+    assert {"tool_execution_start", "tool_execution_end", "agent_end", "save_point"} <= {*types}
+    ended = [each["entryId"] for each in events if each["type"] == "message_end"]
+    (end,) = [each for each in events if each["type"] == "agent_end"]
+    assert end["entryIds"] == ended
+    assert len(ended) == 4
+    assert "messages" not in end
+    assert result["type"] == "result"
+    assert (result["stopReason"], result["text"]) == ("stop", "I read it.")
+    assert result["runId"] == events[-1]["runId"]
+    assert result["usage"] == events[-1]["usage"]
+    assert result["cost"] == events[-1]["cost"]
+    assert "errorMessage" not in result
+
+
+@pytest.mark.parametrize("arguments", [(), ("--json",)])
+def test_a_provider_failure_is_exit_code_one_and_says_why(
+    tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    failure = {"error": {"message": "the key is wrong", "status": 401}}
+    done = run(tmp_path, "run", *arguments, *MODEL, "go", replies=[[say("half"), failure]])
+    assert done.returncode == 1
+    if arguments:
+        result = lines(done.stdout)[-1]
+        assert result["stopReason"] == "error"
+        assert "the key is wrong" in result["errorMessage"]
+        assert result["text"] == "half"
+        assert done.stderr == b""
+    else:
+        assert done.stdout == b"half\n"
+        assert b"the key is wrong" in done.stderr
+        assert b"Traceback" not in done.stderr
+
+
+def test_without_a_prompt_it_is_a_usage_error(tmp_path: Path) -> None:
+    done = run(tmp_path, "run")
+    assert done.returncode == 2
+    assert b"prompt" in done.stderr
+    assert done.stdout == b""
+
+
+def test_an_unknown_tool_is_a_usage_error_that_names_those_there_are(tmp_path: Path) -> None:
+    done = run(tmp_path, "run", *MODEL, "--tools", "read,fly", "go", replies=[[say("x")]])
+    assert done.returncode == 2
+    assert b"fly" in done.stderr
+    assert b"bash" in done.stderr
+    assert done.stdout == b""
+    assert b"Traceback" not in done.stderr
+
+
+def test_an_unknown_model_is_named_and_nothing_is_run(tmp_path: Path) -> None:
+    done = run(tmp_path, "run", "--model", "nobody/nothing", "go")
+    assert done.returncode in {1, 2}
+    assert b"nobody/nothing" in done.stderr
+    assert done.stdout == b""
+    assert b"Traceback" not in done.stderr
+    assert session_files(tmp_path) == []
+
+
+def test_an_unknown_permission_mode_is_a_usage_error(tmp_path: Path) -> None:
+    done = run(tmp_path, "run", "--permission-mode", "anything", "go")
+    assert done.returncode == 2
+    assert b"readonly" in done.stderr
+
+
+def test_an_ephemeral_run_leaves_no_file(tmp_path: Path) -> None:
+    done = run(tmp_path, "run", "--ephemeral", *MODEL, "go", replies=[[say("gone")]])
+    assert (done.returncode, done.stdout) == (0, b"gone\n")
+    assert sorted(each.name for each in tmp_path.rglob("*") if each.is_file()) == ["script.json"]
+
+
+def test_only_the_tools_that_were_named_can_be_called(tmp_path: Path) -> None:
+    replies = [[call("bash", command="touch made")], [say("done")]]
+    refused = run(tmp_path, "run", "--json", *MODEL, "go", replies=replies)
+    (end,) = [each for each in lines(refused.stdout) if each["type"] == "tool_execution_end"]
+    assert end["isError"] is True
+    assert not (tmp_path / "made").exists()
+    run(tmp_path, "run", "--tools", "bash", *MODEL, "go", replies=replies)
+    assert (tmp_path / "made").exists()
+
+
+def test_full_permission_offers_every_tool_and_readonly_none_that_writes(tmp_path: Path) -> None:
+    replies = [[call("write", path="made", content="x")], [say("done")]]
+    read_only = ("--permission-mode", "readonly", "--tools", "read,write")
+    run(tmp_path, "run", *read_only, *MODEL, "go", replies=replies)
+    assert not (tmp_path / "made").exists()
+    run(tmp_path, "run", "--permission-mode", "full", *MODEL, "go", replies=replies)
+    assert (tmp_path / "made").exists()
+
+
+def test_options_may_stand_before_the_command_too(tmp_path: Path) -> None:
+    replies = [[call("bash", command="touch made")], [say("done")]]
+    done = run(tmp_path, "--tools", "bash", *MODEL, "run", "go", replies=replies)
+    assert (done.returncode, done.stdout) == (0, b"done\n")
+    assert (tmp_path / "made").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_keeps_what_there_is_and_is_exit_code_130(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    process = subprocess.Popen(
+        [*PI_RPC, "run", "--json", *MODEL, "go"],
+        env=environment(tmp_path, [[say("half"), hold()]]),
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    read: list[dict[str, Any]] = []
+    while not read or "text_delta" not in json.dumps(read[-1]):
+        read.append(json.loads(process.stdout.readline()))
+    process.send_signal(number)
+    rest, errors = process.communicate(timeout=DEADLINE_S)
+    result = lines(rest)[-1]
+    assert (result["type"], result["stopReason"], result["text"]) == ("result", "aborted", "half")
+    assert errors == b""
+    assert process.returncode == 130
+    (path,) = session_files(tmp_path)
+    assert stored_messages(path)[-1]["stopReason"] == "aborted"
+
+
+def test_an_interrupt_before_the_run_has_begun_is_exit_code_130_without_a_traceback(
+    tmp_path: Path,
+) -> None:
+    late = (
+        "import os, signal, sys\n"
+        "from pi_rpc.host import host\n"
+        "async def create(self, options):\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "    import anyio\n"
+        "    await anyio.sleep_forever()\n"
+        "host.Host.create = create\n"
+        "from pi_rpc.cli import main\n"
+        "main(['run', '--model', 'scripted/scripted', 'go'])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", late],
+        env=environment(tmp_path, [[say("never")]]),
+        cwd=tmp_path,
+        capture_output=True,
+        timeout=DEADLINE_S,
+        check=False,
+    )
+    assert done.returncode == 130
+    assert b"Traceback" not in done.stderr
+    assert done.stdout == b""
+
+
+@pytest.mark.parametrize("arguments", [(), ("--json",)])
+def test_a_reader_that_goes_away_ends_the_run_without_a_word(
+    tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    long = {"repeatText": "word\n", "count": 50_000}
+    process = subprocess.Popen(
+        [*PI_RPC, "run", *arguments, *MODEL, "go"],
+        env=environment(tmp_path, [[long, hold()]]),
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    process.stdout.readline()
+    process.stdout.close()
+    process.stdout = None
+    _, errors = process.communicate(timeout=DEADLINE_S)
+    assert process.returncode == 141
+    assert errors == b""
+    (path,) = session_files(tmp_path)
+    assert stored_messages(path)[-1]["stopReason"] == "aborted"
+
+
+DEMO = (
+    "import sys\n"
+    "from pi_rpc.llm import local\n"
+    "local.find_installation = lambda: None\n"
+    "from pi_rpc.cli import main\n"
+    "main(['demo', *sys.argv[1:]])\n"
+)
+
+
+def test_the_demo_plays_a_script_where_the_embedded_model_cannot_be_had(tmp_path: Path) -> None:
+    (tmp_path / "READ.me").write_text("# The first line\n")
+    done = subprocess.run(
+        [sys.executable, "-c", DEMO, "--file", "READ.me"],
+        env=environment(tmp_path, []),
+        cwd=tmp_path,
+        capture_output=True,
+        timeout=DEADLINE_S,
+        check=False,
+    )
+    shown = done.stdout.decode()
+    assert done.returncode == 0, shown
+    assert "scripted demo" in shown
+    assert '-> read {"path": "READ.me"}' in shown
+    assert "<- # The first line" in shown
+    assert "READ.me was read for real." in shown
+    assert "[stop: " in shown
+    assert done.stderr == b""
+    assert session_files(tmp_path) == []
+
+
+def test_the_demo_fails_with_a_line_when_its_model_does_not_exist(tmp_path: Path) -> None:
+    done = run(tmp_path, "demo", "--model", "nobody/nothing")
+    assert done.returncode == 1
+    assert b"nobody/nothing" in done.stdout + done.stderr
+    assert b"Traceback" not in done.stderr
