@@ -117,6 +117,7 @@ class Peer:
         self._aside_bytes = 0
         self._aside_scope: anyio.CancelScope | None = None
         self._outbound = Outbound()
+        self._flushing: anyio.CancelScope | None = None
         self._tasks: TaskGroup | None = None
 
     # The application's side.
@@ -165,6 +166,13 @@ class Peer:
         """Ends the input; ``serve`` then finishes as at its end."""
         self._transport.stop_reading()
 
+    def hurry(self, *, grace_s: float, flush_s: float) -> None:
+        """Gives the end less time than was planned, also when it has begun."""
+        self._grace_s = min(self._grace_s, grace_s)
+        self._flush_s = min(self._flush_s, flush_s)
+        if self._flushing is not None:
+            self._flushing.cancel()
+
     async def serve(self) -> None:
         """Serves until the input ends. On return every request has been answered, output has been
         flushed as far as the other end took it, and everybody who waited has been woken."""
@@ -181,7 +189,7 @@ class Peer:
                     self._answer_the_waiting()
         finally:
             with anyio.CancelScope(shield=True):
-                await self._transport.flush(self._flush_s)
+                await self._flush()
             self._transport.close()
 
     # Input.
@@ -361,7 +369,7 @@ class Peer:
     # The end.
 
     async def _finish(self) -> None:
-        while self._aside and await self._transport.flush(self._flush_s):
+        while self._aside and await self._flush():
             await anyio.lowlevel.checkpoint()
         try:
             await self._handler.eof()
@@ -372,6 +380,11 @@ class Peer:
         for request in list(self._in_flight.values()):
             if request._running:
                 request._scope.cancel()
+
+    async def _flush(self) -> bool:
+        with anyio.CancelScope() as self._flushing:
+            return await self._transport.flush(self._flush_s)
+        return await self._transport.flush(self._flush_s)
 
     def _answer_the_waiting(self) -> None:
         """What has not started by now will not."""

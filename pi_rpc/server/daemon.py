@@ -82,6 +82,9 @@ async def _end_on_signal(connection: Connection) -> None:
             if connection.exit_code is not None:
                 os._exit(_SIGNAL_BASE + number)
             connection.exit_code = _SIGNAL_BASE + number
+            if connection.peer is not None:
+                # Also with ``--drain``: somebody wants it to end, whether the client reads or not.
+                connection.peer.hurry(grace_s=_GRACE_S, flush_s=_FLUSH_S)
             connection.stop()
 
 
