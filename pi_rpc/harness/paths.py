@@ -34,18 +34,23 @@ def agent_dir(environ: Mapping[str, str] | None = None) -> Path:
 
 
 def sessions_dir(
-    settings: Settings, cwd: Path, *, environ: Mapping[str, str] | None = None
+    settings: Settings,
+    cwd: Path,
+    *,
+    folder: Path | None = None,
+    environ: Mapping[str, str] | None = None,
 ) -> Path:
     """The folder for the session files of the working directory ``cwd``; it need not exist.
 
     ``PI_CODING_AGENT_SESSION_DIR``, else the setting ``sessionDir``: such a folder is flat and
     holds the sessions of every working directory. Else one folder per working directory below the
     agent directory, named after it as pi does: ``/home/ada/app`` becomes ``--home-ada-app--``.
+    ``folder`` is the agent directory; None takes ``agent_dir``'s.
     """
     environ = os.environ if environ is None else environ
     if named := environ.get(SESSION_DIR_VARIABLE) or settings.session_dir:
         return _absolute(named)
-    return session_directory(agent_dir(environ), cwd)
+    return session_directory(folder or agent_dir(environ), cwd)
 
 
 def project_folder(cwd: Path) -> Path:

@@ -123,7 +123,7 @@ class Host:
             session = MemorySession(cwd=str(cwd), parent_session=options.parent_session)
         else:
             session = await JsonlSession.create(
-                sessions_dir(self.services.settings, cwd),
+                self._folder(cwd),
                 str(cwd),
                 parent_session=options.parent_session,
             )
@@ -152,8 +152,7 @@ class Host:
 
     def folders(self) -> list[Path]:
         """Where session files are looked for: the folder of all, and the one in use."""
-        flat = sessions_dir(self.services.settings, self.cwd)
-        return [flat, self.services.folder / "sessions"]
+        return [self._folder(self.cwd), self.services.folder / "sessions"]
 
     async def list_sessions(
         self, *, cwd: str | None, query: str | None, limit: int, cursor: str | None
@@ -222,6 +221,10 @@ class Host:
             return await JsonlSession.open(path, read_only=read_only, cwd=cwd or self.cwd)
         except SessionError as error:
             raise storage_failure(error) from None
+
+    def _folder(self, cwd: Path) -> Path:
+        services = self.services
+        return sessions_dir(services.settings, cwd, folder=services.folder)
 
     def _directory(self, cwd: Path) -> Path:
         if not cwd.is_absolute():
