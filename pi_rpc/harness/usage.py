@@ -5,7 +5,7 @@ Pure arithmetic. Does not own prices (``pi_rpc.llm.models``) nor when totals are
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 import msgspec
 
@@ -24,7 +24,7 @@ from pi_rpc.llm.messages import (
     Usage,
     UsageCost,
 )
-from pi_rpc.session.context import build_context
+from pi_rpc.session.context import newest_messages, since_change
 from pi_rpc.session.storage import SessionStorage
 from pi_rpc.session.stored import StoredEntry
 
@@ -85,15 +85,15 @@ def branch_tokens(branch: Sequence[StoredEntry], overhead: int = 0) -> int:
     the newest compaction or context edit says nothing about the context as it is now; then all of
     it is estimated, with ``overhead`` tokens (see ``prompt_tokens``) for what no entry holds.
     """
-    changed = max(
-        (at for at, each in enumerate(branch) if each.type in ("compaction", "context_edit")),
-        default=-1,
-    )
-    since = {each.id for each in branch[changed + 1 :]}
-    context = build_context(branch)
-    # What came after the change is the end of the context, in whatever order the rest stands.
-    trusted_from = sum(entry_id not in since for entry_id in context.entry_ids)
-    return context_tokens(context.messages, trusted_from=trusted_from, overhead=overhead)
+    # From the end, so that nothing before that reply has to be read.
+    unchanged = reversed(since_change(branch))
+    trusted, later = True, 0
+    for stored, message in newest_messages(branch):
+        trusted = trusted and any(each.id == stored.id for each in unchanged)
+        if trusted and _is_good(message):
+            return _total(message.usage) + later
+        later += estimate_tokens(message)
+    return overhead + later
 
 
 def prompt_tokens(system_prompt: str, tools: Iterable[Any] = ()) -> int:
@@ -112,14 +112,19 @@ def context_tokens(messages: Sequence[Any], *, trusted_from: int = 0, overhead: 
     """
     for index in range(len(messages) - 1, trusted_from - 1, -1):
         message = messages[index]
-        if (
-            isinstance(message, AssistantMessage)
-            and message.stop_reason not in {"error", "aborted"}
-            and _total(message.usage)
-        ):
+        if _is_good(message):
             later = sum(estimate_tokens(each) for each in messages[index + 1 :])
             return _total(message.usage) + later
     return overhead + sum(estimate_tokens(each) for each in messages)
+
+
+def _is_good(message: Any) -> TypeGuard[AssistantMessage]:
+    """A reply that says how full the window was."""
+    return (
+        isinstance(message, AssistantMessage)
+        and message.stop_reason not in {"error", "aborted"}
+        and _total(message.usage) > 0
+    )
 
 
 def estimate_tokens(message: Any) -> int:

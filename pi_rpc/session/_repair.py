@@ -10,7 +10,7 @@ import re
 from math import isfinite
 from typing import Any, TypeGuard
 
-__all__ = ["clean_json", "plain_object", "repaired_message"]
+__all__ = ["clean_json", "plain_object", "repaired_message", "repaired_usage"]
 
 _STOP_REASONS = ("stop", "length", "toolUse", "error", "aborted", "deferred")
 _USAGE = ("input", "output", "cacheRead", "cacheWrite", "totalTokens")
@@ -72,11 +72,11 @@ def repaired_message(message: dict[str, Any], timestamp: int) -> dict[str, Any]:
                 fixed[name] = ""
         if fixed.get("stopReason") not in _STOP_REASONS:
             fixed["stopReason"] = "stop"
-        fixed["usage"] = _usage(fixed.get("usage"))
+        fixed["usage"] = repaired_usage(fixed.get("usage"))
     elif role == "toolResult":
         fixed["isError"] = fixed.get("isError") is True
         if "usage" in fixed:
-            fixed["usage"] = _usage(fixed["usage"])
+            fixed["usage"] = repaired_usage(fixed["usage"])
     elif role == "custom":
         fixed["display"] = fixed.get("display") is True
     elif role == "bashExecution":
@@ -113,7 +113,8 @@ def _block(block: dict[str, Any]) -> dict[str, Any]:
     return fixed
 
 
-def _usage(usage: Any) -> dict[str, Any]:
+def repaired_usage(usage: Any) -> dict[str, Any]:
+    """Tokens and cost with every number there; what is none is 0."""
     given = usage if isinstance(usage, dict) else {}
     cost = given.get("cost")
     fixed = {key: value for key, value in given.items() if _is_number(value)}

@@ -18,16 +18,11 @@ KnownLine: TypeAlias = tuple[StoredEntry, int, int]
 """An entry that was read, and where; at -1 it is nowhere and has to be kept."""
 
 _HEAD = re.compile(
-    rb'\{"type":"message","id":"([0-9A-Za-z._-]+)","parentId":(?:null|"([0-9A-Za-z._-]+)"),'
-    rb'"timestamp":"[^"\\]*","message":\{"role":"([A-Za-z]+)",'
+    rb'\{"type":"message","id":"([^"\\]+)","parentId":(?:null|"([^"\\]+)"),'
+    rb'"timestamp":"[^"\\]*","message":\{"role":"(\w+)"'
 ).match
-_NUMBER = rb"-?[0-9][0-9.eE+-]*"
-_NUMBERS = rb'(?:"\w+":' + _NUMBER + rb",?)*"
-_SCALARS = rb'(?:,"\w+":(?:"[^"\\]*"|' + _NUMBER + rb"|true|false|null))*"
-_USAGE = re.compile(
-    rb'"usage":(\{' + _NUMBERS + rb'"cost":\{' + _NUMBERS + rb"\},?" + _NUMBERS + rb"\})"
-    + _SCALARS + rb"\}\}"
-).match  # fmt: skip
+_SCALARS = rb'(?:,"\w+":(?:"[^"\\]*"|-?[0-9][0-9.eE+-]*|true|false|null))*'
+_USAGE = re.compile(rb'"usage":(\{[^}]*\}[^}]*\})' + _SCALARS + rb"\}\}").match
 _TIMES = re.compile(rb',"(?:timestamp|durationMs)":[0-9.]+' + _SCALARS + rb"\}\}").match
 
 _STAMP = b',"timestamp":'
@@ -51,7 +46,7 @@ class FoundLines:
         self.offsets: list[int] = []
         self.lengths: list[int] = []
         self.usages: list[bytes] = []
-        """What replies used, as JSON objects of numbers."""
+        """What replies used, as JSON objects."""
         self.is_chain = True
         """The parent of every message but the first is the one before it."""
 

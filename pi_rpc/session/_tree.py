@@ -238,7 +238,7 @@ class EntryTree:
 
     def _take_found(self, found: FoundLines) -> None:
         """By the ten thousand, so what can be done for all at once is."""
-        ids = [each.decode() for each in found.ids]
+        ids = [str(each, "utf-8", "replace") for each in found.ids]
         roles = [_ROLES.get(role) or role.decode() for role in found.roles]
         first, count = len(self._ids), len(ids)
         new = self._by_id.keys().isdisjoint(ids) and len(set(ids)) == count
@@ -248,7 +248,7 @@ class EntryTree:
         self._usage.add_json(found.usages)
         self.message_count += count - roles.count("system")
         parent = found.parents[0]
-        self._parents.append(self._parent(first, None if parent is None else parent.decode()))
+        self._parents.append(self._parent(first, _text(parent)))
         self._parents.extend(range(first, first + count - 1))
         codes = {role: self._kind_code("message", role) for role in set(roles)}
         self.kinds.extend([codes[role] for role in roles])
@@ -274,7 +274,7 @@ class EntryTree:
             parent = found.parents[place]
             self._place(
                 entry_id,
-                None if parent is None else parent.decode(),
+                _text(parent),
                 self._kind_code("message", roles[place]),
                 (found.offsets[place], found.lengths[place]),
             )
@@ -410,6 +410,10 @@ class EntryTree:
             staged[entry.id] = line
             leaf = parent if isinstance(entry, LeafEntry) else entry.id
         return list(staged.values())
+
+
+def _text(value: bytes | None) -> str | None:
+    return None if value is None else str(value, "utf-8", "replace")
 
 
 def leaf_entry(session: SessionStorage, target_id: str | None) -> LeafEntry:

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from pi_rpc.llm.messages import AssistantMessage, ToolResultMessage, Usage, UsageCost
+from pi_rpc.session._repair import plain_object, repaired_usage
 from pi_rpc.session.entries import (
     AnyEntry,
     BranchSummaryEntry,
@@ -52,10 +53,8 @@ _decode_many = msgspec.json.Decoder(list[_Usage]).decode
 
 
 def _decode_one(usage: bytes) -> list[_Usage]:
-    try:
-        return _decode_many(b"[" + usage + b"]")
-    except msgspec.MsgspecError:
-        return []
+    fields = plain_object(usage)
+    return [] if fields is None else [msgspec.convert(repaired_usage(fields), _Usage)]
 
 
 class UsageSum:
@@ -80,10 +79,7 @@ class UsageSum:
         costs[4] += cost.total
 
     def add_json(self, usages: Sequence[bytes]) -> None:
-        """Count usages that are JSON objects of numbers; what one does not name is 0.
-
-        One with a number that is none, or has no bounds, does not count.
-        """
+        """Count usages that are JSON objects; what one does not say is 0."""
         try:
             many = _decode_many(b"[" + b",".join(usages) + b"]")
         except msgspec.MsgspecError:

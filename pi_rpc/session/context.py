@@ -5,7 +5,7 @@ message of a role reads to a model (``pi_rpc.agent.messages``).
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, overload
 
 import msgspec
@@ -52,6 +52,7 @@ __all__ = [
     "entry_message",
     "interrupted",
     "newest_messages",
+    "since_change",
     "transcript",
 ]
 
@@ -62,20 +63,50 @@ RUN_SETTLED = "pi-rpc.settled"
 (a terminating tool, a limit, a cancelled retry)."""
 
 
-@dataclass(frozen=True, slots=True)
 class SessionContext:
-    """What the next run starts from."""
+    """What the next run starts from. What is not asked for is not read."""
 
-    messages: list[AgentMessage]
-    """What the model is told, before roles are converted."""
-    entry_ids: list[str]
-    """The entry that each of ``messages`` comes from."""
-    model: tuple[str, str] | None
-    """Provider and id of the model used or chosen last."""
-    thinking_level: str
-    """The level chosen last, ``off`` when none was."""
-    active_tools: list[str] | None = None
-    """The tools chosen last; None when none were."""
+    def __init__(self, branch: Sequence[StoredEntry]) -> None:
+        self._branch = branch
+
+    @cached_property
+    def _visible(self) -> list[tuple[StoredEntry, AgentMessage]]:
+        visible = list(newest_messages(self._branch))
+        visible.reverse()
+        return visible
+
+    @cached_property
+    def messages(self) -> list[AgentMessage]:
+        """What the model is told, before roles are converted."""
+        return [message for _, message in self._visible]
+
+    @cached_property
+    def entry_ids(self) -> list[str]:
+        """The entry that each of ``messages`` comes from."""
+        return [stored.id for stored, _ in self._visible]
+
+    @cached_property
+    def model(self) -> tuple[str, str] | None:
+        """Provider and id of the model used or chosen last."""
+        return _model(self._branch)
+
+    @cached_property
+    def thinking_level(self) -> str:
+        """The level chosen last, ``off`` when none was."""
+        return _thinking_level(self._branch)
+
+    @cached_property
+    def active_tools(self) -> list[str] | None:
+        """The tools chosen last; None when none were."""
+        return _active_tools(self._branch)
+
+    def _all(self) -> tuple[Any, ...]:
+        return self.messages, self.entry_ids, self.model, self.thinking_level, self.active_tools
+
+    def __eq__(self, other: object) -> bool:
+        return self._all() == other._all() if isinstance(other, SessionContext) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]  # holds lists
 
 
 class TranscriptItem:
@@ -116,17 +147,9 @@ def build_context(branch: Sequence[StoredEntry]) -> SessionContext:
     """What the model is told after ``branch``, a path from the root to the leaf.
 
     The newest compaction stands for everything before what it keeps; the newest edit of a message
-    counts; system messages stay out. Reads no entries but those.
+    counts; system messages stay out.
     """
-    visible = list(newest_messages(branch))
-    visible.reverse()
-    return SessionContext(
-        [message for _, message in visible],
-        [stored.id for stored, _ in visible],
-        _model(branch),
-        _thinking_level(branch),
-        _active_tools(branch),
-    )
+    return SessionContext(branch)
 
 
 def _model(branch: Sequence[StoredEntry]) -> tuple[str, str] | None:
@@ -180,6 +203,12 @@ def newest_messages(branch: Sequence[StoredEntry]) -> Iterator[tuple[StoredEntry
         message = entry_message(compaction.entry)
         if message is not None:
             yield compaction, message
+
+
+def since_change(branch: Sequence[StoredEntry]) -> Sequence[StoredEntry]:
+    """The end of a branch, after the newest compaction or context edit."""
+    changed = next((place for place, _ in newest(branch, ("compaction", "context_edit"))), -1)
+    return branch[changed + 1 :]
 
 
 def _compaction(branch: Sequence[StoredEntry]) -> tuple[StoredEntry | None, int]:

@@ -128,9 +128,8 @@ async def open_with(lines: list[bytes], end: bytes) -> Any:
         again = await JsonlSession.open(path)
         assert again.leaf_id == session.leaf_id
         await again.aclose()
-        return [stored.raw for stored in session.branch()[:-1]], build_context(
-            session.branch()[:-1]
-        )
+        context = build_context(session.branch()[:-1])
+        return [stored.raw for stored in session.branch()[:-1]], context.messages, context.model
 
 
 @QUICK
