@@ -27,6 +27,12 @@ __all__ = [
     "AgentEvent",
     "AgentSettled",
     "AgentStart",
+    "AutoRetryEnd",
+    "AutoRetryStart",
+    "CompactionEnd",
+    "CompactionReason",
+    "CompactionStart",
+    "CompactionSummary",
     "Diagnostic",
     "EntryAppended",
     "LoopEvent",
@@ -284,8 +290,83 @@ class Diagnostic(Wire, tag_field="type", tag="diagnostic", frozen=True, kw_only=
     """Where it comes from: a file, a hook."""
 
 
+CompactionReason: TypeAlias = Literal["manual", "threshold", "overflow"]
+
+
+class CompactionSummary(Wire, frozen=True, kw_only=True):
+    """What a compaction came to."""
+
+    summary: str
+    """The text that takes the place of what was said before."""
+    first_kept_entry_id: str
+    """From this entry on everything stays; the compaction's own entry when nothing does."""
+    tokens_before: int
+    """The context before."""
+    estimated_tokens_after: int
+    """The context now."""
+    usage: Usage | UnsetType = UNSET
+    """What the summary cost; absent when no model was asked."""
+    details: Any | UnsetType = UNSET
+    """Files that were read and changed, or what a hook left."""
+
+
+class CompactionStart(Wire, tag_field="type", tag="compaction_start", frozen=True, kw_only=True):
+    """The conversation is being shortened."""
+
+    reason: CompactionReason
+    """A person asked, the window was filling up, or the provider refused it as too long."""
+
+
+class CompactionEnd(Wire, tag_field="type", tag="compaction_end", frozen=True, kw_only=True):
+    """The shortening ended."""
+
+    reason: CompactionReason
+    """As at its start."""
+    aborted: bool
+    """It was stopped; nothing has changed."""
+    will_retry: bool
+    """The request that was too long is made again."""
+    result: CompactionSummary | UnsetType = UNSET
+    """What it came to; absent when it failed or was stopped."""
+    error_message: str | UnsetType = UNSET
+    """Why it failed; the session is as it was."""
+
+
+class AutoRetryStart(Wire, tag_field="type", tag="auto_retry_start", frozen=True, kw_only=True):
+    """A reply failed in a way that may pass; it is asked for again after a wait."""
+
+    attempt: int
+    """Which retry this is, from 1."""
+    max_attempts: int
+    """How many there will be at most."""
+    delay_ms: int
+    """How long the wait is."""
+    error_message: str
+    """What failed."""
+
+
+class AutoRetryEnd(Wire, tag_field="type", tag="auto_retry_end", frozen=True, kw_only=True):
+    """Retrying ended."""
+
+    success: bool
+    """A reply came."""
+    attempt: int
+    """Which retry was the last."""
+    final_error: str | UnsetType = UNSET
+    """What failed in the end, or that it was cancelled."""
+
+
 SessionEvent: TypeAlias = (
-    AgentSettled | QueueUpdate | SavePoint | SessionChanged | EntryAppended | Diagnostic
+    AutoRetryEnd
+    | AutoRetryStart
+    | CompactionEnd
+    | CompactionStart
+    | AgentSettled
+    | QueueUpdate
+    | SavePoint
+    | SessionChanged
+    | EntryAppended
+    | Diagnostic
 )
 
 AgentEvent: TypeAlias = LoopEvent | SessionEvent

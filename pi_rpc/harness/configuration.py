@@ -6,18 +6,24 @@ next turn; a turn that has begun keeps what it began with. Does not own where mo
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from msgspec import UNSET
+
 from pi_rpc.agent.tool import AgentTool
 from pi_rpc.harness.errors import HarnessError
+from pi_rpc.harness.resources import Resources
 from pi_rpc.harness.runs import Limits
+from pi_rpc.harness.settings import CompactionSettings, RetrySettings
 from pi_rpc.llm.messages import ThinkingLevel
 from pi_rpc.llm.models import Model, clamp_thinking_level
 from pi_rpc.session.context import SessionContext
 from pi_rpc.session.entries import (
+    ContextEditEntry,
     CustomEntry,
+    LabelEntry,
     ModelChangeEntry,
     SessionInfoEntry,
     ThinkingLevelChangeEntry,
@@ -54,6 +60,13 @@ class SessionConfiguration:
     authenticated: Callable[[Model], bool] = lambda model: True
     """Whether a model can be asked; cheap."""
     idle_timeout_s: float = 300.0
+    auto_compaction: bool = True
+    auto_retry: bool = True
+    compaction: CompactionSettings = field(default_factory=CompactionSettings)
+    retries: RetrySettings = field(default_factory=RetrySettings)
+    branch_reserve_tokens: int = 16_384
+    resources: Resources = field(default_factory=Resources)
+    """Context files, skills, templates and prompt files of the project and the person."""
 
     def require_model(self) -> Model:
         """The model to ask; refuses when there is none or nothing to sign in with."""
@@ -67,6 +80,11 @@ class SessionConfiguration:
                 provider=self.model.provider,
             )
         return self.model
+
+    @property
+    def retry(self) -> RetrySettings:
+        """How failed replies are retried."""
+        return self.retries if self.auto_retry else replace(self.retries, enabled=False)
 
     @property
     def level(self) -> ThinkingLevel:
@@ -131,6 +149,24 @@ def thinking_level_change(level: ThinkingLevel) -> Callable[..., Any]:
     """Makes the entry that records the choice of a thinking level."""
     return lambda entry_id, parent_id, timestamp: ThinkingLevelChangeEntry(
         id=entry_id, parent_id=parent_id, timestamp=timestamp, thinking_level=level
+    )
+
+
+def context_edit(target_id: str) -> Callable[..., Any]:
+    """Makes the entry that hides a message from the model; the file keeps the message."""
+    return lambda entry_id, parent_id, timestamp: ContextEditEntry(
+        id=entry_id, parent_id=parent_id, timestamp=timestamp, target_id=target_id, replacement=None
+    )
+
+
+def label_entry(target_id: str, label: str | None) -> Callable[..., Any]:
+    """Makes the entry that labels another; without ``label`` it takes the label off."""
+    return lambda entry_id, parent_id, timestamp: LabelEntry(
+        id=entry_id,
+        parent_id=parent_id,
+        timestamp=timestamp,
+        target_id=target_id,
+        label=label or UNSET,
     )
 
 

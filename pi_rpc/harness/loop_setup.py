@@ -19,11 +19,14 @@ from pi_rpc.agent.config import (
 from pi_rpc.agent.events import AgentEvent
 from pi_rpc.agent.loop import run_agent_loop, run_agent_loop_continue
 from pi_rpc.agent.ports import ToolContext
+from pi_rpc.agent.tool import AgentTool
 from pi_rpc.harness.configuration import SessionConfiguration
 from pi_rpc.harness.queue import MessageQueue, QueueKind
 from pi_rpc.harness.runs import Run
 from pi_rpc.harness.system_prompt import build_system_prompt
+from pi_rpc.harness.usage import prompt_tokens
 from pi_rpc.llm.abort import AbortSignal
+from pi_rpc.llm.errors import ProviderError
 from pi_rpc.llm.messages import (
     AssistantMessage,
     TextBlock,
@@ -32,7 +35,9 @@ from pi_rpc.llm.messages import (
     UserMessage,
     now_ms,
 )
-from pi_rpc.llm.provider import StreamFn, StreamOptions
+from pi_rpc.llm.models import Model
+from pi_rpc.llm.provider import Context, StreamFn, StreamOptions
+from pi_rpc.llm.stream import AssistantMessageStream
 
 __all__ = ["LoopSetup", "unanswered_calls"]
 
@@ -46,11 +51,33 @@ class LoopSetup:
         queue: MessageQueue,
         stream_fn: StreamFn,
         tool_context: ToolContext,
+        session_id: str,
     ) -> None:
         self._configuration = configuration
         self._queue = queue
-        self._stream_fn = stream_fn
+        self.stream_fn = self._watched(stream_fn)
         self.tool_context = tool_context
+        self._session_id = session_id
+        self._stream: AssistantMessageStream | None = None
+
+    def _watched(self, stream_fn: StreamFn) -> StreamFn:
+        def stream(
+            model: Model, context: Context, options: StreamOptions, /
+        ) -> AssistantMessageStream:
+            self._stream = stream_fn(model, context, options)
+            return self._stream
+
+        return stream
+
+    @property
+    def last_error(self) -> ProviderError | None:
+        """The typed failure behind the last reply, if it failed."""
+        return self._stream.error if self._stream is not None else None
+
+    def overhead(self) -> int:
+        """About how many tokens the system prompt and the tools take up."""
+        tools = self._configuration.usable_tools()
+        return prompt_tokens(self._system_prompt(tools), tools)
 
     async def run(
         self,
@@ -58,11 +85,11 @@ class LoopSetup:
         prompts: Sequence[Any],
         messages: list[Any],
         emit: Callable[[Sequence[AgentEvent]], Awaitable[None]],
-        session_id: str,
+        between_turns: Callable[[Run, TurnContext], Awaitable[LoopTurnUpdate]],
     ) -> None:
         """One pass of the loop: with ``prompts``, or going on from ``messages`` without."""
         context = self._context(messages)
-        config = self._config(run, session_id)
+        config = self._config(run, between_turns)
         signal = run.controller.signal
         if prompts:
             await run_agent_loop(prompts, context, config, emit, signal)
@@ -70,31 +97,40 @@ class LoopSetup:
             await run_agent_loop_continue(context, config, emit, signal)
 
     def _context(self, messages: list[Any]) -> AgentContext:
-        configuration = self._configuration
-        tools = configuration.usable_tools()
+        tools = self._configuration.usable_tools()
         return AgentContext(
-            system_prompt=build_system_prompt(
-                tools,
-                configuration.cwd,
-                replacement=configuration.system_prompt,
-                addendum=configuration.append_system_prompt,
-            ),
-            messages=messages,
-            tools=tools,
+            system_prompt=self._system_prompt(tools), messages=messages, tools=tools
         )
 
-    def _config(self, run: Run, session_id: str) -> AgentLoopConfig:
+    def _system_prompt(self, tools: Sequence[AgentTool]) -> str:
+        configuration = self._configuration
+        resources = configuration.resources
+        replacement = configuration.system_prompt
+        return build_system_prompt(
+            tools,
+            configuration.cwd,
+            replacement=resources.system_prompt if replacement is None else replacement,
+            addendum=configuration.append_system_prompt or resources.append_system_prompt,
+            context_files=resources.context_files,
+            skills=resources.skills,
+        )
+
+    def _config(
+        self,
+        run: Run,
+        between_turns: Callable[[Run, TurnContext], Awaitable[LoopTurnUpdate]],
+    ) -> AgentLoopConfig:
         configuration = self._configuration
         return AgentLoopConfig(
             model=configuration.require_model(),
             thinking_level=configuration.level,
-            stream_fn=self._stream_fn,
+            stream_fn=self.stream_fn,
             stream_options=StreamOptions(
-                session_id=session_id, idle_timeout_s=configuration.idle_timeout_s
+                session_id=self._session_id, idle_timeout_s=configuration.idle_timeout_s
             ),
             tool_context=self._tool_context(),
             should_stop_after_turn=lambda turn: self._at_limit(run, turn),
-            prepare_next_turn=self._next_turn,
+            prepare_next_turn=lambda turn: between_turns(run, turn),
             before_tool_call=self._before_tool_call,
             get_steering_messages=lambda: self._take("steer"),
             get_follow_up_messages=lambda: self._take("followUp"),
@@ -122,9 +158,10 @@ class LoopSetup:
         run.limit = run.limit or run.reached(self._configuration.limits)
         return run.limit is not None
 
-    def _next_turn(self, turn: TurnContext) -> LoopTurnUpdate:
+    def next_turn(self, messages: list[Any]) -> LoopTurnUpdate:
+        """What the next turn works with: ``messages``, and the choices as they are now."""
         return LoopTurnUpdate(
-            context=self._context(list(turn.context.messages)),
+            context=self._context(messages),
             model=self._configuration.require_model(),
             thinking_level=self._configuration.level,
         )

@@ -128,17 +128,25 @@ class Recorder:
             announced.append(EntryAppended(entry=Raw(stored.json)))
         return announced
 
-    async def record(self, make: Callable[[str, str | None, str], Any], *, now: bool) -> None:
+    async def record(self, make: Callable[[str, str | None, str], Any], *, now: bool) -> str:
         """Store an entry that is no message: at once, or with ``flush`` when a run goes on.
 
-        ``make(id, parent_id, timestamp)`` builds it when its place in the tree is known.
+        ``make(id, parent_id, timestamp)`` builds it when its place in the tree is known. Returns
+        its id, empty when that is not known yet.
         """
         if not now:
             self._pending.append(make)
-            return
+            return ""
         entry = make(self._session.new_id(), self._session.leaf_id, iso_now())
         stored = await self._write(entry)
         self._notify([EntryAppended(entry=Raw(stored.json))])
+        return stored.id
+
+    async def move_leaf(self, target_id: str | None) -> None:
+        """Go on below another entry (None: at the root), and tell."""
+        stored = await self._session.set_leaf_id(target_id)
+        if stored is not None:
+            self._notify([EntryAppended(entry=Raw(stored.json))])
 
     async def flush(self) -> bool:
         """Store what waited for the end of the turn; True if anything did."""

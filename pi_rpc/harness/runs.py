@@ -50,6 +50,12 @@ class Run:
     controller: AbortController = field(default_factory=AbortController)
     totals: Totals = field(default_factory=Totals)
     turns: int = 0
+    retry: tuple[int, str] | None = None
+    """The attempt failed in passing: how long to wait before the next, and what failed."""
+    retries: int = 0
+    """Retries of the reply that is being asked for."""
+    recovered: bool = False
+    """The conversation was compacted already because a request was too long."""
     attempt_open: bool = False
     """``agent_start`` was said and ``agent_end`` was not."""
     last_reply: AssistantMessage | None = None

@@ -13,6 +13,7 @@ from pathlib import Path
 import anyio
 from anyio.abc import TaskGroup
 
+from pi_rpc._os.threads import run_blocking
 from pi_rpc.agent.events import Diagnostic
 from pi_rpc.agent.ports import ToolContext
 from pi_rpc.harness.configuration import PermissionMode, SessionConfiguration
@@ -21,6 +22,7 @@ from pi_rpc.harness.harness import AgentHarness
 from pi_rpc.harness.model_registry import ModelRegistry
 from pi_rpc.harness.paths import sessions_dir
 from pi_rpc.harness.runs import Limits
+from pi_rpc.host.project import ProjectSetup, load_project
 from pi_rpc.host.services import Services
 from pi_rpc.host.storage import storage_failure
 from pi_rpc.llm.messages import ThinkingLevel
@@ -235,7 +237,8 @@ class Host:
 
     async def _adopt(self, session: SessionStorage, options: SessionOptions) -> HostedSession:
         try:
-            configuration = self._configuration(session, options)
+            project = await run_blocking(load_project, self.services.folder, Path(session.cwd))
+            configuration = self._configuration(session, options, project)
         except BaseException:
             await session.aclose()
             raise
@@ -253,15 +256,16 @@ class Host:
             task_group=self._task_group,
             pressure=pressure,
         )
-        harness.queue.modes["steer"] = self.services.settings.steering_mode
-        harness.queue.modes["followUp"] = self.services.settings.follow_up_mode
+        harness.queue.modes["steer"] = project.settings.steering_mode
+        harness.queue.modes["followUp"] = project.settings.follow_up_mode
         if self._stopped:
             harness.stop()
         hosted = HostedSession(harness)
         self._sessions[session.session_id] = hosted
         for listener in self._on_open:
             listener(hosted)
-        for problem in [*self.services.problems, *session.notes]:
+        problems = dict.fromkeys([*self.services.problems, *project.problems, *session.notes])
+        for problem in problems:
             harness.report(Diagnostic(severity="warning", message=problem))
         if options.name:
             try:
@@ -273,7 +277,7 @@ class Host:
         return hosted
 
     def _configuration(
-        self, session: SessionStorage, options: SessionOptions
+        self, session: SessionStorage, options: SessionOptions, project: ProjectSetup
     ) -> SessionConfiguration:
         defaults = self.defaults
         services = self.services
@@ -292,7 +296,7 @@ class Host:
                 or level
                 or defaults.thinking_level
                 or _known_level(context.thinking_level if branch else None)
-                or services.settings.default_thinking_level
+                or project.settings.default_thinking_level
             ),
             permission_mode=mode,
             limits=options.limits,
@@ -301,7 +305,13 @@ class Host:
             additional_directories=list(options.additional_directories),
             name=session.name,
             authenticated=services.models.authenticated,
-            idle_timeout_s=services.settings.http_idle_timeout_ms / 1000,
+            idle_timeout_s=project.settings.http_idle_timeout_ms / 1000,
+            auto_compaction=project.settings.compaction.enabled,
+            auto_retry=project.settings.retry.enabled,
+            compaction=project.settings.compaction,
+            retries=project.settings.retry,
+            branch_reserve_tokens=project.settings.branch_summary.reserve_tokens,
+            resources=project.resources,
         )
         if wanted is not None:
             configuration.activate(list(wanted))

@@ -34,7 +34,9 @@ A step has exactly one of these keys:
 ``stopReason``  ``stop``, ``length`` or ``toolUse`` instead of the one that follows
 =============== =================================================================================
 
-The file is read once per process; every session id sees the script from its start.
+The file is read once per process; every session id sees the script from its start. A request beside
+a session's conversation (a summary), whose id is the session's with ``#`` and more behind it, takes
+that session's next reply.
 
 Usage is estimated: a token is four characters; within a session the part of the prompt that the
 last call had, too, counts as read from the cache and the rest as written to it. Ids are
@@ -212,7 +214,8 @@ async def stream(
     if path not in _files:
         _files[path] = await _load(path)
     script = _files[path]
-    progress = script.sessions.setdefault(options.session_id or "", _Progress())
+    session = (options.session_id or "").partition("#")[0]
+    progress = script.sessions.setdefault(session, _Progress())
     playing = _play(_Script(script.replies, script.repeat, progress), context, options, builder)
     async with aclosing(playing):
         async for batch in playing:

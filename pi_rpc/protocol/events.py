@@ -9,6 +9,10 @@ from msgspec import UNSET, UnsetType
 
 from pi_rpc.agent.events import (
     AgentSettled,
+    AutoRetryEnd,
+    AutoRetryStart,
+    CompactionEnd,
+    CompactionStart,
     Diagnostic,
     EntryAppended,
     QueueUpdate,
@@ -34,6 +38,10 @@ __all__ = [
     "AgentEnd",
     "AgentSettled",
     "AgentStart",
+    "AutoRetryEnd",
+    "AutoRetryStart",
+    "CompactionEnd",
+    "CompactionStart",
     "Diagnostic",
     "EntryAppended",
     "MessageEnd",
@@ -178,6 +186,10 @@ WireEvent: TypeAlias = (
     | ToolExecutionStart
     | ToolExecutionUpdate
     | ToolExecutionEnd
+    | CompactionStart
+    | CompactionEnd
+    | AutoRetryStart
+    | AutoRetryEnd
     | QueueUpdate
     | SavePoint
     | SessionChanged

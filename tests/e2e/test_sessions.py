@@ -224,7 +224,6 @@ async def test_configuring_changes_what_the_next_turn_uses_and_says_so(tmp_path:
         ({"model": "nobody/nothing"}, "modelNotFound"),
         ({"activeTools": ["read", "fly"]}, "invalidParams"),
         ({"thinkingLevel": "extreme"}, "invalidParams"),
-        ({"autoRetry": True}, "unsupported"),
     ],
 )
 async def test_a_change_that_cannot_be_made_is_refused_and_changes_nothing(

@@ -246,7 +246,7 @@ async def test_clearing_the_queue_answers_a_prompt_that_waited_in_it(tmp_path: P
 
 
 async def test_a_provider_failure_is_a_result_and_continue_tries_again(tmp_path: Path) -> None:
-    failure = {"error": {"message": "the model is on fire", "status": 500}}
+    failure = {"error": {"message": "the model is on fire", "status": 400}}
     async with editor(tmp_path, [[say("half"), failure], [say("whole")]]) as client:
         failed = await client.request("prompt", {"message": "go"})
         assert failed["stopReason"] == "error"

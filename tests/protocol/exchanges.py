@@ -202,7 +202,7 @@ def cancelling(home: Path) -> list[Said]:
 
 
 def errors(home: Path) -> list[Said]:
-    failure = {"error": {"message": "The engine is on fire", "status": 503}}
+    failure = {"error": {"message": "The engine is on fire", "status": 400}}
     replies = [[{"usage": {"input": 31}}, failure], [*say("Well,"), HOLD]]
     with Conversation(home, replies) as client:
         client.begin(wishes(*BRIEF))

@@ -185,6 +185,9 @@ class Placeholders:
 
     def of(self, value: Any, key: str = "") -> Any:
         """``value`` with placeholders."""
+        if key == "contextUsage":
+            # An estimate, which counts the length of the working directory's name.
+            return {**value, "tokens": 410, "percent": 0.2}
         if isinstance(value, dict):
             return {name: self.of(each, name) for name, each in value.items()}
         if isinstance(value, list):

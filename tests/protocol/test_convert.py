@@ -207,6 +207,10 @@ EVERY_EVENT: list[Any] = [
         tool_call_id="c", tool_name="t", result=ToolResult.of_text("x"), is_error=False
     ),
     agent.QueueUpdate(steering=[], follow_up=[], items=[]),
+    agent.CompactionStart(reason="manual"),
+    agent.CompactionEnd(reason="overflow", aborted=False, will_retry=True),
+    agent.AutoRetryStart(attempt=1, max_attempts=3, delay_ms=2000, error_message="busy"),
+    agent.AutoRetryEnd(success=True, attempt=1),
     agent.SavePoint(had_pending_mutations=False),
     agent.SessionChanged(changes={"name": "n"}),
     agent.EntryAppended(entry={"type": "label"}),

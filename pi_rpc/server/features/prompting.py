@@ -4,11 +4,14 @@ Owns when each is answered and what its cancellation means. Who may start what i
 """
 
 import binascii
+from dataclasses import replace
 
 from msgspec import UNSET, to_builtins
 
+from pi_rpc._os.threads import run_blocking
 from pi_rpc.harness.inputs import PromptInput
 from pi_rpc.harness.queue import QueuedMessage, QueueKind
+from pi_rpc.harness.resources import ResourceError
 from pi_rpc.harness.runs import Run, RunOutcome
 from pi_rpc.host.host import HostedSession
 from pi_rpc.jsonrpc.errors import invalid_params
@@ -28,7 +31,9 @@ async def handle_prompt(connection: Connection, request: Request) -> r.PromptRes
     # A prompt answers its own cancellation, with what there is; from the first moment on.
     request.on_cancel(lambda: None)
     hosted = await connection.session(params.session_id)
-    accepted = hosted.harness.prompt(_input(params), params.streaming_behavior or None)
+    accepted = hosted.harness.prompt(
+        await _input(hosted, params), params.streaming_behavior or None
+    )
     request.started()
     if isinstance(accepted, QueuedMessage):
         return await _queued(hosted, request, accepted, wait=params.wait == "settled")
@@ -89,7 +94,7 @@ HANDLERS = {
 async def _send(connection: Connection, request: Request, kind: QueueKind) -> r.QueueMessageResult:
     params = decode_params(r.QueueMessageParams, request.params)
     hosted = await connection.session(params.session_id)
-    accepted = hosted.harness.send(kind, _input(params))
+    accepted = hosted.harness.send(kind, await _input(hosted, params))
     # From here on the message is the session's: cancelling the request no longer does anything.
     request.on_cancel(lambda: None)
     run = hosted.harness.run
@@ -147,7 +152,9 @@ def _result(
     )
 
 
-def _input(params: r.PromptParams | r.QueueMessageParams) -> PromptInput:
+async def _input(
+    hosted: HostedSession, params: r.PromptParams | r.QueueMessageParams
+) -> PromptInput:
     attachments = params.attachments or []
     check_attachments(attachments)
     prompt = PromptInput(
@@ -161,7 +168,19 @@ def _input(params: r.PromptParams | r.QueueMessageParams) -> PromptInput:
     for place, image in enumerate(prompt.all_images):
         if not _is_base64(image.data):
             raise invalid_params(f"image {place}: expected base64 data", path="images")
-    return prompt
+    return await _expanded(hosted, prompt)
+
+
+async def _expanded(hosted: HostedSession, prompt: PromptInput) -> PromptInput:
+    """``/template`` and ``/skill:name`` stand for what their files say."""
+    if not isinstance(prompt.content, str) or not prompt.content.startswith("/"):
+        return prompt
+    resources = hosted.harness.configuration.resources
+    try:
+        expansion = await run_blocking(resources.expand, prompt.content)
+    except ResourceError as error:
+        raise invalid_params(str(error), path="message") from None
+    return prompt if expansion is None else replace(prompt, content=expansion.text)
 
 
 def _is_base64(data: str) -> bool:

@@ -101,8 +101,6 @@ async def handle_configure(connection: Connection, request: Request) -> SessionS
     """Change what the next turn uses. Everything is checked before anything is changed."""
     params = decode_params(r.SessionConfigureParams, request.params)
     hosted = await connection.session(params.session_id)
-    if params.auto_compaction or params.auto_retry:
-        raise HarnessError("unsupported", "this version neither compacts nor retries by itself")
     await _configure(connection, hosted, params)
     return session_state(hosted, connection.last_seq(hosted))
 
@@ -210,6 +208,12 @@ async def _configure(
             permissionMode=params.permission_mode,
             activeTools=[tool.name for tool in choices.usable_tools()],
         )
+    if params.auto_compaction is not UNSET:
+        choices.auto_compaction = params.auto_compaction
+        harness.changed(autoCompaction=params.auto_compaction)
+    if params.auto_retry is not UNSET:
+        choices.auto_retry = params.auto_retry
+        harness.changed(autoRetry=params.auto_retry)
     if params.additional_directories is not UNSET:
         choices.additional_directories = params.additional_directories
         harness.changed(additionalDirectories=params.additional_directories)

@@ -1,0 +1,166 @@
+"""Moving to another place of the session's tree, with a note of what was left.
+
+Owns ``branch`` in place: where the leaf goes, what is handed back for editing, the summary and the
+label. What of a branch is summarised is ``pi_rpc.harness.branch_summary``'s. A move that fails or
+is stopped leaves the session as it was.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from msgspec import UNSET
+
+from pi_rpc.harness.branch_summary import (
+    BranchSummaryResult,
+    left_behind,
+    plan_branch_summary,
+    summarize_branch,
+)
+from pi_rpc.harness.compacting import Compactor, Stoppable
+from pi_rpc.harness.configuration import label_entry
+from pi_rpc.harness.core import SessionCore
+from pi_rpc.harness.errors import HarnessError
+from pi_rpc.harness.inputs import ATTACHMENTS_TYPE
+from pi_rpc.harness.summaries import SummaryCancelledError
+from pi_rpc.llm.messages import ImageBlock, UserMessage, text_of
+from pi_rpc.session.entries import CustomEntry, CustomMessageEntry, MessageEntry
+from pi_rpc.session.stored import StoredEntry
+
+__all__ = ["BranchOutcome", "BranchRequest", "Brancher"]
+
+
+@dataclass(frozen=True, slots=True)
+class BranchRequest:
+    """Where to go, and what to leave behind."""
+
+    entry_id: str | None
+    """The entry; None for the root."""
+    summarize: bool = False
+    custom_instructions: str | None = None
+    replace_instructions: bool = False
+    label: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BranchOutcome:
+    """Where the session stands now."""
+
+    leaf_id: str | None
+    cancelled: bool = False
+    editor_text: str | None = None
+    """Text of the message that was gone back to, for the person to change and send again."""
+    images: tuple[ImageBlock, ...] = ()
+    attachments: tuple[Any, ...] = ()
+    summary_entry: StoredEntry | None = None
+
+
+class Brancher:
+    """Moves the leaf of one session."""
+
+    def __init__(self, core: SessionCore, compactor: Compactor) -> None:
+        self._core = core
+        self._compactor = compactor
+
+    def target(self, entry_id: str | None) -> StoredEntry | None:
+        """The entry to go to; None for the root. Raises ``entryNotFound``."""
+        if entry_id is None:
+            return None
+        stored = self._core.session.entry(entry_id)
+        if stored is None:
+            raise HarnessError("entryNotFound", f"the session has no entry {entry_id!r}")
+        return stored
+
+    async def move(self, request: BranchRequest, activity: Stoppable) -> BranchOutcome:
+        """Go there. Raises ``SummaryFailedError``; a stopped summary is a cancelled outcome."""
+        core = self._core
+        session = core.session
+        target = self.target(request.entry_id)
+        old_leaf = session.leaf_id
+        given_back = _given_back(session, target)
+        new_leaf = target.parent_id if target is not None and given_back else request.entry_id
+        if new_leaf == old_leaf and request.label is None:
+            return _outcome(old_leaf, given_back)
+        summary: BranchSummaryResult | None = None
+        if request.summarize:
+            try:
+                summary = await self._summary(request, activity, new_leaf)
+            except SummaryCancelledError:
+                return BranchOutcome(leaf_id=old_leaf, cancelled=True)
+        if new_leaf != old_leaf:
+            await core.recorder.move_leaf(new_leaf)
+        entry = None
+        if summary is not None:
+            result = summary
+            entry_id = await core.recorder.record(
+                lambda id, parent_id, timestamp: result.entry(
+                    id, parent_id, timestamp, from_id=old_leaf
+                ),
+                now=True,
+            )
+            entry = session.entry(entry_id)
+            if result.usage is not None:
+                core.totals.add(result.usage)
+        labelled = entry.id if entry is not None else request.entry_id
+        if request.label is not None and labelled is not None:
+            await core.recorder.record(label_entry(labelled, request.label), now=True)
+        core.announce_usage()
+        return _outcome(session.leaf_id, given_back, entry)
+
+    async def _summary(
+        self, request: BranchRequest, activity: Stoppable, new_leaf: str | None
+    ) -> BranchSummaryResult | None:
+        core = self._core
+        session = core.session
+        new_branch = session.branch(new_leaf) if new_leaf is not None else []
+        entries = left_behind(session.branch(), new_branch)
+        model = core.configuration.require_model()
+        plan = plan_branch_summary(
+            entries, model.context_window, core.configuration.branch_reserve_tokens
+        )
+        if plan is None:
+            return None
+        core.enter("branch_summary")
+        return await summarize_branch(
+            plan,
+            self._compactor.asking(activity.controller.signal),
+            request.custom_instructions,
+            request.replace_instructions,
+        )
+
+
+def _given_back(session: Any, target: StoredEntry | None) -> BranchOutcome | None:
+    """What a person wrote at ``target``, when it is theirs to write again."""
+    if target is None:
+        return None
+    entry = target.entry
+    content: Any
+    if isinstance(entry, MessageEntry) and isinstance(entry.message, UserMessage):
+        content = entry.message.content
+    elif isinstance(entry, CustomMessageEntry):
+        content = entry.content
+    else:
+        return None
+    blocks = [] if isinstance(content, str) else content
+    images = tuple(block for block in blocks if isinstance(block, ImageBlock))
+    attachments: tuple[Any, ...] = ()
+    for stored in session.entries():
+        kept = stored.entry if stored.parent_id == target.id and stored.type == "custom" else None
+        if isinstance(kept, CustomEntry) and kept.custom_type == ATTACHMENTS_TYPE:
+            attachments = tuple(kept.data or ()) if kept.data is not UNSET else ()
+    return BranchOutcome(
+        leaf_id=None, editor_text=text_of(content), images=images, attachments=attachments
+    )
+
+
+def _outcome(
+    leaf_id: str | None, given_back: BranchOutcome | None, entry: StoredEntry | None = None
+) -> BranchOutcome:
+    if given_back is None:
+        return BranchOutcome(leaf_id=leaf_id, summary_entry=entry)
+    return BranchOutcome(
+        leaf_id=leaf_id,
+        editor_text=given_back.editor_text,
+        images=given_back.images,
+        attachments=given_back.attachments,
+        summary_entry=entry,
+    )

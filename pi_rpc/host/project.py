@@ -1,0 +1,35 @@
+"""What a working directory brings along: its settings and resources, as far as it is trusted.
+
+Owns the order: who decides about trust, then whose settings hold, then what is loaded. All of it
+blocks. Does not own the reading of any file (``pi_rpc.harness``).
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from pi_rpc.harness.paths import project_folder
+from pi_rpc.harness.resources import Resources, load_resources
+from pi_rpc.harness.settings import Settings, load_settings
+from pi_rpc.harness.trust import TrustStore
+
+__all__ = ["ProjectSetup", "load_project"]
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectSetup:
+    """What holds for the sessions of a working directory."""
+
+    settings: Settings
+    resources: Resources
+    problems: tuple[str, ...]
+    """A line about each thing that is wrong in the project's files."""
+
+
+def load_project(folder: Path, cwd: Path) -> ProjectSetup:
+    """Read it; ``folder`` is the agent directory. Never fails."""
+    own, _ = load_settings(folder)
+    trust = TrustStore(folder)
+    trusted = trust.decide(cwd, own.default_project_trust)
+    settings, problems = load_settings(folder, project_folder(cwd)) if trusted else (own, [])
+    resources = load_resources(cwd, folder, settings, trusted)
+    return ProjectSetup(settings, resources, (*problems, *trust.problems(), *resources.diagnostics))
