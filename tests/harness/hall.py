@@ -1,6 +1,6 @@
 """A session to be prompted, in memory, with a scripted model: what the harness tests share."""
 
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -49,6 +49,7 @@ async def hall(
     session: SessionStorage | None = None,
     tools: Sequence[AgentTool] = (),
     task_group: TaskGroup | None = None,
+    pressure: Callable[[], Awaitable[None]] | None = None,
 ) -> AsyncIterator[Hall]:
     """A harness whose runs end with the block."""
     cwd = Path.cwd()
@@ -65,6 +66,7 @@ async def hall(
             stream_fn=scripted_stream_fn(list(replies)),
             tool_context=ToolContext(cwd=cwd, files=LocalFiles(), shell=LocalShell()),
             task_group=task_group or own,
+            pressure=pressure,
         )
         yield Hall(harness)
         with anyio.fail_after(DEADLINE_S):

@@ -201,7 +201,11 @@ async def test_a_listener_that_raises_takes_nothing_from_the_others_or_the_run(
     async with hall([[text("hi")]]) as here:
         later: list[AgentEvent] = []
 
+        calls = 0
+
         def raises(_events: Any) -> None:
+            nonlocal calls
+            calls += 1
             raise RuntimeError("not my day")
 
         end = here.harness.subscribe(raises)
@@ -211,8 +215,11 @@ async def test_a_listener_that_raises_takes_nothing_from_the_others_or_the_run(
         assert outcome.stop_reason == "stop"
         assert later == here.heard
         assert "not my day" in caplog.text
+        assert calls > 1
         end()
-        assert raises not in here.harness._listeners
+        before = calls
+        here.harness.report(Diagnostic(severity="info", message="one more"))
+        assert calls == before
 
 
 async def test_the_subscription_ends_when_it_is_told_to() -> None:
@@ -271,10 +278,16 @@ async def test_a_session_that_can_no_longer_be_read_settles_its_run_all_the_same
 async def test_cancelling_the_group_that_carries_runs_settles_them_at_any_moment(
     event: int,
 ) -> None:
+    class Slow(MemorySession):
+        async def append_many(self, entries: Any, *, strict: bool = True) -> Any:
+            await anyio.lowlevel.checkpoint()
+            return await super().append_many(entries, strict=strict)
+
     replies = [[text("a"), tool_call("look")], [text("done")]]
+    session = Slow(Path.cwd())
     async with (
         anyio.create_task_group() as carrier,
-        hall(replies, tools=[tool("look")], task_group=carrier) as here,
+        hall(replies, session=session, tools=[tool("look")], task_group=carrier) as here,
     ):
 
         def cancel(_events: Any) -> None:
@@ -292,6 +305,7 @@ async def test_cancelling_the_group_that_carries_runs_settles_them_at_any_moment
         assert kinds[-1] is AgentSettled
         assert kinds.count(AgentSettled) == 1
         assert kinds.count(AgentEnd) == kinds.count(AgentStart)
+        assert not here.harness.interrupted
 
 
 async def test_a_run_at_its_turn_limit_ends_with_limit_and_keeps_its_queue() -> None:
@@ -335,8 +349,7 @@ async def test_pressure_holds_the_run_and_an_abort_gets_past_it() -> None:
         held.set()
         await anyio.sleep_forever()
 
-    async with hall([[text("hi")], [text("never")]]) as here:
-        here.harness._pressure = never
+    async with hall([[text("hi")], [text("never")]], pressure=never) as here:
         run = here.harness.prompt(PromptInput("go"))
         with anyio.fail_after(DEADLINE_S):
             await held.wait()
