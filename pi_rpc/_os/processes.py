@@ -113,7 +113,12 @@ class Child:
                 socket.send_fds(self._control, [b"d"], [fd])
 
     def poll(self) -> bool:
-        """Take note of news without waiting; True when the tree is gone."""
+        """Take note of news without waiting; True when the tree is gone.
+
+        What is not noted yet, and somebody waits for, is left to whoever waits.
+        """
+        if self._receiving.locked():
+            return self._gone
         try:
             while not self._gone:
                 news = self._control.recv(4096)
@@ -133,23 +138,33 @@ class Child:
         await self.end_tree()
 
     async def _receive(self) -> None:
-        """Wait for one piece of news."""
+        """Wait for one piece of news.
+
+        Whoever holds the lock is the only one to read and to close the socket: news taken from
+        under a waiting task would never wake it.
+        """
         before = self._pieces
         async with self._receiving:
-            if self._gone or before != self._pieces:
-                return  # somebody else waited and has it
-            await anyio.wait_readable(self._control)
             try:
-                news = self._control.recv(4096)
-            except BlockingIOError:
-                return
-            except OSError:
-                news = b""
-            self._pieces += 1
-            self._read(news)
-            if not news and not self._gone:
-                with anyio.CancelScope(shield=True):
-                    await self._lose_keeper()
+                if not self._gone and before == self._pieces:  # else somebody else waited for it
+                    await self._receive_piece()
+            finally:
+                if self._gone:
+                    self._control.close()
+
+    async def _receive_piece(self) -> None:
+        await anyio.wait_readable(self._control)
+        try:
+            news = self._control.recv(4096)
+        except BlockingIOError:
+            return
+        except OSError:
+            news = b""
+        self._pieces += 1
+        self._read(news)
+        if not news and not self._gone:
+            with anyio.CancelScope(shield=True):
+                await self._lose_keeper()
 
     async def _receive_until_gone(self) -> None:
         while not self._gone:
@@ -183,7 +198,11 @@ class Child:
 
     def _close(self) -> None:
         self._gone = True
-        self._control.close()
+        if self._receiving.locked():
+            with contextlib.suppress(OSError):
+                self._control.shutdown(2)  # SHUT_RDWR: wakes the task that waits, and that closes
+        else:
+            self._control.close()
         if self._exit_code is None and self.pid:
             self._exit_code = 128 + 9
 

@@ -4,8 +4,10 @@ import contextlib
 import os
 import random
 import signal
+import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import anyio
@@ -68,6 +70,63 @@ async def test_every_waiter_gets_the_exit_code() -> None:
             tasks.start_soon(wait)
     assert codes == [4, 4, 4]
     assert child.gone
+
+
+@contextlib.contextmanager
+def child_of_a_scripted_keeper() -> Iterator[tuple[Child, socket.socket]]:
+    """A child whose news the test sends, and the socket to send them on."""
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    with ours, theirs:
+        child = Child(ours, "0" * 16)
+        child.pid = 2**31 - 1
+        yield child, theirs
+
+
+@pytest.mark.parametrize(
+    ("news", "code"), [(b"exited 5 1\n", 5), (b"exited 5 0\n", 5), (b"gone\n", 137), (b"", 137)]
+)
+async def test_polling_takes_no_news_away_from_a_task_that_waits(news: bytes, code: int) -> None:
+    codes = []
+    with child_of_a_scripted_keeper() as (child, keeper), anyio.fail_after(5):
+
+        async def wait() -> None:
+            codes.append(await child.wait())
+
+        async with anyio.create_task_group() as tasks:
+            for _ in range(3):
+                tasks.start_soon(wait)
+            await anyio.wait_all_tasks_blocked()
+            if news:
+                keeper.send(news)
+            else:
+                keeper.close()
+            for _ in range(3):
+                child.poll()
+    assert codes == [code] * 3
+
+
+async def test_polling_finds_out_what_nobody_waits_for() -> None:
+    with child_of_a_scripted_keeper() as (child, keeper):
+        assert not child.poll()
+        keeper.send(b"exited 5 1\n")
+        assert not child.poll()
+        assert child.exit_code == 5
+        keeper.send(b"gone\n")
+        assert child.poll()
+
+
+async def test_a_task_that_waits_learns_that_the_keeper_was_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(processes, "_END_LIMIT_S", 0)
+    with child_of_a_scripted_keeper() as (child, _), anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(child.wait)
+            await anyio.wait_all_tasks_blocked()
+            await child.end_tree(0)
+        assert child.exit_code == 137
+        assert child._control.fileno() == -1
 
 
 async def test_a_program_gets_no_input_no_other_descriptors_and_default_signals() -> None:

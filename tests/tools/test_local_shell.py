@@ -363,3 +363,27 @@ async def test_what_a_command_wrote_before_it_was_known_to_have_started_is_kept(
         shell, "echo early; touch written; sleep 100", cwd=tmp_path, controller=controller
     )
     assert (end.reason, output) == ("aborted", b"early\n")
+
+
+async def test_many_commands_at_once_all_come_to_their_end(shell: LocalShell) -> None:
+    codes: list[int | None] = []
+
+    async def one(number: int) -> None:
+        # Half of them make for long turns of the event loop, in which others of them end.
+        def on_output(_: bytes) -> None:
+            time.sleep(0.004)
+
+        command = "for n in 1 2 3 4 5 6; do echo; sleep 0.01; done"
+        if number % 2:
+            command = f"sleep {random.uniform(0.01, 0.15):.3f}"
+        command = f"{command}; exit {number}"
+        end, _ = await run(shell, command, timeout_s=None, on_output=on_output)
+        codes.append(end.exit_code)
+
+    with anyio.fail_after(30):
+        for _ in range(8):
+            codes.clear()
+            async with anyio.create_task_group() as tasks:
+                for number in range(16):
+                    tasks.start_soon(one, number)
+            assert sorted(code for code in codes if code is not None) == list(range(16))
