@@ -113,12 +113,26 @@ def test_a_second_signal_ends_it_at_once_though_the_orderly_end_hangs(
     assert errors == b""
 
 
+WAITING = (
+    "import sys\n"
+    "from pi_rpc.server import stdio\n"
+    "answer = stdio.answer_first_frame\n"
+    "def waiting(transport):\n"
+    "    print('waiting', file=sys.stderr, flush=True)\n"
+    "    return answer(transport)\n"
+    "stdio.answer_first_frame = waiting\n"
+    "from pi_rpc.cli import main\n"
+    "main(['--stdio'])\n"
+)
+
+
 @pytest.mark.parametrize("number", SIGNALS)
 def test_a_signal_while_the_first_frame_is_waited_for_ends_it_quietly(
     tmp_path: Path, number: signal.Signals
 ) -> None:
-    process = start(tmp_path, *DAEMON)
-    wait_until_it_rests(psutil.Process(process.pid))
+    process = start(tmp_path, sys.executable, "-c", WAITING)
+    assert process.stderr is not None
+    assert process.stderr.readline() == b"waiting\n"
     process.send_signal(number)
     output, errors = process.communicate(timeout=DEADLINE_S)
     assert (output, errors) == (b"", b"")
