@@ -1,8 +1,8 @@
-"""Writing files so that a crash, a full disk or a reader in between never sees half of one.
+"""Files: read without waiting for anybody, written so that nobody ever sees half of one.
 
-Owns the replacement of a file as one step, flushing to the disk and private temporary files. All
-calls block; callers run them with ``pi_rpc._os.threads.run_blocking``. Does not own which files may
-be written.
+Owns reading a regular file within a limit, the replacement of a file as one step, flushing to the
+disk and private temporary files. All calls block for as long as the disk takes; what may take long
+is run with ``pi_rpc._os.threads.run_blocking``. Does not own which files may be read or written.
 """
 
 import contextlib
@@ -12,7 +12,7 @@ import stat
 import sys
 from pathlib import Path
 
-__all__ = ["atomic_replace", "fsync_file", "private_temp_file", "write_at"]
+__all__ = ["atomic_replace", "fsync_file", "private_temp_file", "read_regular", "write_at"]
 
 
 def atomic_replace(path: Path, data: bytes, *, fsync: bool = False) -> None:
@@ -72,6 +72,28 @@ def fsync_file(file: int | Path) -> None:
         os.fsync(fd)
     finally:
         os.close(fd)
+
+
+def read_regular(path: Path, limit: int) -> tuple[bytes, int]:
+    """The first ``limit`` bytes of a file, and how many bytes were left out.
+
+    Raises ``OSError``: with ``EINVAL`` for anything but a regular file, such as a folder, a device
+    or a named pipe, whose reader would wait for somebody to write.
+    """
+    # Opening alone may have an effect, on a device or on who writes into a pipe.
+    _require_regular(path.stat(), path)
+    flags = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+    flags |= getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
+    with open(os.open(path, flags), "rb") as file:  # noqa: PTH123 - a descriptor
+        _require_regular(os.fstat(file.fileno()), path)
+        found = file.read(limit + 1)
+        left_out = max(1, file.seek(0, os.SEEK_END) - limit) if len(found) > limit else 0
+    return found[:limit], left_out
+
+
+def _require_regular(status: os.stat_result, path: Path) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
 
 
 def private_temp_file(prefix: str, suffix: str = "") -> tuple[int, Path]:

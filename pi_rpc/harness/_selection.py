@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from pi_rpc.harness._texts import TooLargeError, read_text
+
 __all__ = ["IGNORE_FILE_NAMES", "IgnoreRules", "Selection"]
 
 IGNORE_FILE_NAMES = (".gitignore", ".ignore", ".fdignore")
@@ -34,15 +36,16 @@ class IgnoreRules:
     def within(self, folder: Path, prefix: str) -> "IgnoreRules":
         """These rules and those of ``folder``, whose path below the root of the walk is ``prefix``.
 
-        ``prefix`` is empty or ends in a slash. An ignore file that cannot be read says nothing.
+        ``prefix`` is empty or ends in a slash. An ignore file that cannot be read, or is
+        far too large, says nothing.
         """
         more: list[_Rule] = []
         for name in IGNORE_FILE_NAMES:
             path = folder / name
             if os.path.isfile(path):  # noqa: PTH113 -- never raises
                 try:
-                    text = path.read_text(encoding="utf-8-sig", errors="replace")
-                except OSError:
+                    text = read_text(path)
+                except (OSError, TooLargeError):
                     continue
                 more += _rules(text.split("\n"), prefix)
         return IgnoreRules((*self.rules, *more)) if more else self

@@ -3,10 +3,9 @@
 Owns what is read over (byte order marks, bytes that are not UTF-8) and the limit on size. Does not
 own what a file means."""
 
-import errno
-import os
-import stat
 from pathlib import Path
+
+from pi_rpc._os.files import read_regular
 
 __all__ = ["MAX_TEXT_BYTES", "TooLargeError", "read_beginning", "read_text"]
 
@@ -36,12 +35,7 @@ def read_beginning(path: Path, limit: int) -> tuple[str, int]:
 
     As ``read_text`` otherwise; a character that the limit cuts in half is left out whole.
     """
-    if not stat.S_ISREG(path.stat().st_mode):  # opening a pipe would wait for its other end
-        raise OSError(errno.EINVAL, "not a regular file", str(path))
-    with path.open("rb") as file:
-        raw = file.read(limit + 1)
-        left_out = file.seek(0, os.SEEK_END) - limit if len(raw) > limit else 0
-    raw = raw[:limit]
+    raw, left_out = read_regular(path, limit)
     text = raw.decode("utf-8", "ignore" if left_out and _ends_torn(raw) else "replace")
     return text.removeprefix(_BOM).replace("\r\n", "\n").replace("\r", "\n"), left_out
 

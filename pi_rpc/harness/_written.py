@@ -9,10 +9,15 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
+from pi_rpc._os.files import read_regular
+
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-__all__ = ["WatchedFile", "fitting", "read_object"]
+__all__ = ["MAX_JSON_BYTES", "WatchedFile", "fitting", "read_object"]
+
+MAX_JSON_BYTES = 10 * 1024 * 1024
+"""A file of settings, models, keys or decisions above this is a mistake."""
 
 _Value = TypeVar("_Value")
 _Model = TypeVar("_Model", bound="BaseModel")
@@ -51,10 +56,15 @@ class WatchedFile(Generic[_Value]):
 def read_object(path: Path) -> tuple[dict[str, Any] | None, list[str]]:
     """The JSON object in ``path`` and what is wrong with it.
 
-    None when there is no such file (no problem) or it holds no JSON object (one problem).
+    None when there is no such file (no problem) or it holds no JSON object (one problem). Nothing
+    but a regular file of at most ``MAX_JSON_BYTES`` is read.
     """
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        raw, left_out = read_regular(path, MAX_JSON_BYTES)
+        if left_out:
+            limit = MAX_JSON_BYTES // 2**20
+            return None, [f"{path}: larger than {limit} MiB; the file is ignored"]
+        text = raw.decode("utf-8-sig")
     except (FileNotFoundError, NotADirectoryError):
         return None, []
     except UnicodeDecodeError as error:
@@ -68,6 +78,8 @@ def read_object(path: Path) -> tuple[dict[str, Any] | None, list[str]]:
         return None, [f"{path}: not valid JSON ({place}: {error.msg}); the file is ignored"]
     except RecursionError:
         return None, [f"{path}: nested too deeply; the file is ignored"]
+    except ValueError:
+        return None, [f"{path}: holds a number of far too many digits; the file is ignored"]
     if not isinstance(value, dict):
         return None, [f"{path}: must hold a JSON object; the file is ignored"]
     return value, []

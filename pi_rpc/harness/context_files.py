@@ -8,7 +8,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from pi_rpc.harness._texts import read_beginning
+from pi_rpc.harness._texts import TooLargeError, read_beginning, read_text
 
 __all__ = ["CONTEXT_FILE_NAMES", "MAX_CONTEXT_BYTES", "ContextFile", "load_context_files"]
 
@@ -95,11 +95,11 @@ def _shadowed(cwd: Path) -> Path | None:
 def _common_git_folder(marker: Path) -> Path | None:
     """The ``.git`` folder of the main checkout that the worktree's ``.git`` file leads to."""
     try:
-        written = marker.read_text(encoding="utf-8", errors="replace").strip()
+        written = read_text(marker).strip()
         if not written.startswith("gitdir: "):
             return None
         own = marker.parent / written.removeprefix("gitdir: ")
-        common = own / (own / "commondir").read_text(encoding="utf-8", errors="replace").strip()
-    except OSError:
+        common = own / read_text(own / "commondir").strip()
+    except (OSError, TooLargeError):
         return None  # Not a worktree (a submodule has no commondir), or one that was moved away.
     return Path(os.path.realpath(common))

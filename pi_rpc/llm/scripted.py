@@ -48,6 +48,7 @@ import os
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal, TypeAlias
 
 import anyio
@@ -55,6 +56,8 @@ import anyio.lowlevel
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from pi_rpc._os.files import read_regular
+from pi_rpc._os.threads import run_blocking
 from pi_rpc.llm._script_steps import (
     CHARS_PER_TOKEN,
     Reply,
@@ -101,6 +104,7 @@ __all__ = [
 ]
 
 _SCRIPT_VARIABLE = "PI_RPC_SCRIPT"
+_MAX_SCRIPT_BYTES = 64 * 1024 * 1024
 ScriptedReply: TypeAlias = Reply | Callable[[Context, StreamOptions], Reply | Awaitable[Reply]]
 """A reply, or a function that makes one from what was asked."""
 
@@ -224,13 +228,16 @@ async def stream(
 
 async def _load(path: str) -> _LoadedFile:
     try:
-        raw = await anyio.Path(path).read_bytes()
+        raw, left_out = await run_blocking(read_regular, Path(path), _MAX_SCRIPT_BYTES)
+        if left_out:
+            limit = _MAX_SCRIPT_BYTES // 2**20
+            raise BadRequestError(f"the script {path} is larger than {limit} MiB")
         file = msgspec.json.decode(raw, type=_File)
     except OSError as failure:
         raise BadRequestError(
             f"the script {path} cannot be read: {failure.strerror or failure}"
         ) from failure
-    except (msgspec.DecodeError, UnicodeDecodeError) as failure:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as failure:
         raise BadRequestError(f"the script {path} is not valid: {failure}") from failure
     return _LoadedFile(replies=[reply.steps for reply in file.replies], repeat=file.repeat)
 

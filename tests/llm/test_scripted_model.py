@@ -1,6 +1,8 @@
 """The scripted model: replies in order, from Python and from a file."""
 
 import json
+import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -274,6 +276,29 @@ async def test_without_a_file_the_reply_says_how_to_name_one(
     monkeypatch.setenv("PI_RPC_SCRIPT", str(tmp_path / "missing.json"))
     message = await stream_simple(MODEL, hello).result()
     assert "No such file" in str(message.error_message)
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (os.mkfifo, "cannot be read: not a regular file"),
+        (Path.mkdir, "cannot be read: not a regular file"),
+        (lambda path: path.symlink_to("/dev/zero"), "cannot be read: not a regular file"),
+        (lambda path: path.write_text("[" * 100_000), "is not valid"),
+        (lambda path: (path.touch(), os.truncate(path, 2**26 + 1)), "larger than 64 MiB"),
+    ],
+)
+async def test_a_script_that_is_no_file_is_named(
+    make: Callable[[Path], object],
+    says: str,
+    monkeypatch: pytest.MonkeyPatch,
+    hello: Context,
+    tmp_path: Path,
+) -> None:
+    make(tmp_path / "script.json")
+    monkeypatch.setenv("PI_RPC_SCRIPT", str(tmp_path / "script.json"))
+    message = await stream_simple(MODEL, hello).result()
+    assert says in str(message.error_message)
 
 
 async def test_the_scripted_model_costs_nothing_and_survives_encoding() -> None:

@@ -1,4 +1,4 @@
-"""Replacing a file as one step."""
+"""Reading what is a file, and replacing a file as one step."""
 
 import errno
 import os
@@ -7,7 +7,45 @@ from pathlib import Path
 
 import pytest
 
-from pi_rpc._os.files import atomic_replace, fsync_file, private_temp_file
+from pi_rpc._os.files import atomic_replace, fsync_file, private_temp_file, read_regular
+
+
+@pytest.mark.parametrize(
+    ("limit", "read"), [(2, (b"ab", 3)), (5, (b"abcde", 0)), (9, (b"abcde", 0))]
+)
+def test_a_file_is_read_up_to_the_limit(
+    tmp_path: Path, limit: int, read: tuple[bytes, int]
+) -> None:
+    (tmp_path / "file").write_bytes(b"abcde")
+    (tmp_path / "link").symlink_to("file")
+    assert read_regular(tmp_path / "link", limit) == read
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "folder"])
+def test_what_is_no_file_is_refused_at_once(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "file"
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "device":
+        path.symlink_to("/dev/zero")
+    else:
+        path.mkdir()
+    with pytest.raises(OSError, match="not a regular file") as caught:
+        read_regular(path, 10)
+    assert caught.value.errno == errno.EINVAL
+
+
+def test_a_pipe_that_takes_the_place_of_a_file_while_it_is_opened_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "file"
+    path.touch()
+    before = path.stat()
+    path.unlink()
+    os.mkfifo(path)
+    monkeypatch.setattr(Path, "stat", lambda _: before)
+    with pytest.raises(OSError, match="not a regular file"):
+        read_regular(path, 10)
 
 
 def test_a_new_file_gets_the_mode_that_the_umask_leaves(tmp_path: Path) -> None:
