@@ -36,7 +36,8 @@ def page(items: Any = tuple(ITEMS), **wanted: Any) -> MessagePage:
 def test_without_a_wish_it_is_everything_in_the_order_it_was_said() -> None:
     it = page()
     assert it.entry_ids == ["e0", "e1", "e2", "e3", "e4"]
-    assert [each.content for each in it.messages] == ["m0", "m1", "m2", "m3", "m4"]
+    said = [msgspec.json.decode(each)["content"] for each in it.messages]
+    assert said == ["m0", "m1", "m2", "m3", "m4"]
     assert it.has_more is False
 
 
