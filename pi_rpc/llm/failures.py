@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from pi_rpc.llm._lenient_json import read_json
 from pi_rpc.llm.errors import (
     AccessError,
     AuthError,
@@ -70,6 +71,7 @@ _SECRETS = re.compile(
     r"|(?<=Bearer )[^\s\"']+",
     re.IGNORECASE,
 )
+_any_decoder = msgspec.json.Decoder()
 _STATUS_OF_TYPE = {
     "authentication_error": 401,
     "billing_error": 402,
@@ -116,7 +118,10 @@ def failure_in_stream(error: Any, provider: str) -> ProviderError:
 
     ``error`` is the decoded ``error`` object, or whatever stands in its place.
     """
-    said, kind = _read_json({"error": error})
+    try:
+        said, kind = _read_json({"error": error})
+    except RecursionError:
+        said, kind = "one that is nested too deeply", ""
     status = _status_in(error)
     label = f" ({kind})" if kind else ""
     text = f"{provider} reported an error{label}: {said or 'without saying which'}"
@@ -245,8 +250,8 @@ def _bounded(text: str) -> str:
 def _read_body(body: str) -> tuple[str, str]:
     """What the body says, and the provider's word for the kind of error."""
     try:
-        return _read_json(msgspec.json.decode(body))
-    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        return _read_json(read_json(_any_decoder, body.encode("utf-8", "replace")))
+    except (msgspec.DecodeError, RecursionError):
         pass
     head = body[:20_000]
     if "<" in head and re.search(r"<(!doctype|html|head|body|title|h1)\b", head, re.IGNORECASE):

@@ -20,6 +20,7 @@ from anyio.lowlevel import RunVar
 
 from pi_rpc import __version__
 from pi_rpc._os.threads import run_blocking
+from pi_rpc.llm._lenient_json import read_json
 from pi_rpc.llm.errors import (
     AuthError,
     BadRequestError,
@@ -310,7 +311,7 @@ def _unexpected_kind(kind: str, body: str, request: EventRequest) -> ProviderErr
 
     if kind == "application/json":
         try:
-            decoded = msgspec.json.decode(body)
+            decoded = read_json(msgspec.json.Decoder(), body.encode("utf-8", "replace"))
         except msgspec.DecodeError:
             decoded = None
         if isinstance(decoded, dict) and decoded.get("error"):

@@ -19,6 +19,7 @@ from typing import Any, Literal
 import anyio
 from msgspec import UNSET, UnsetType
 
+from pi_rpc.llm._lenient_json import with_whole_characters
 from pi_rpc.llm.abort import AbortSignal
 from pi_rpc.llm.errors import MalformedStreamError, ProviderError
 from pi_rpc.llm.events import (
@@ -60,7 +61,17 @@ _ABORTED = "Request was aborted"
 class _Block:
     """A content block while it grows."""
 
-    __slots__ = ("_joined", "done", "id", "kind", "name", "pieces", "redacted", "signature")
+    __slots__ = (
+        "_half",
+        "_joined",
+        "done",
+        "id",
+        "kind",
+        "name",
+        "pieces",
+        "redacted",
+        "signature",
+    )
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
@@ -71,6 +82,13 @@ class _Block:
         self.name = ""
         self.done: AssistantContent | None = None
         self._joined = ""
+        self._half = ""
+
+    def whole(self, delta: str) -> str:
+        """``delta`` without a half of a character at its end, which waits for the other half."""
+        delta = self._half + delta
+        self._half = delta[-1:] if "\ud800" <= delta[-1:] <= "\udbff" else ""
+        return with_whole_characters(delta.removesuffix(self._half))
 
     def text(self) -> str:
         if self.pieces:
@@ -115,6 +133,14 @@ class MessageBuilder:
         self.response_model: str | UnsetType = UNSET
         self.provider_thinking_level: str | UnsetType = UNSET
         self.diagnostics: Any | UnsetType = UNSET
+        self._halves = False
+
+    def expect_halves(self) -> None:
+        """From now on text may come with a character cut in two; it is put together again.
+
+        A half that the other never follows becomes U+FFFD, or nothing at the end of its block.
+        """
+        self._halves = True
 
     def begin(self) -> None:
         """Start the clock: the request is about to be sent."""
@@ -152,16 +178,22 @@ class MessageBuilder:
 
     def text(self, index: int, delta: str) -> TextDelta:
         """Add to a text block."""
+        if self._halves:
+            delta = self._blocks[index].whole(delta)
         self._blocks[index].pieces.append(delta)
         return TextDelta(content_index=index, delta=delta)
 
     def thinking(self, index: int, delta: str) -> ThinkingDelta:
         """Add to a thinking block."""
+        if self._halves:
+            delta = self._blocks[index].whole(delta)
         self._blocks[index].pieces.append(delta)
         return ThinkingDelta(content_index=index, delta=delta)
 
     def arguments(self, index: int, delta: str) -> ToolCallDelta:
         """Add to a tool call's argument text."""
+        if self._halves:
+            delta = self._blocks[index].whole(delta)
         self._blocks[index].pieces.append(delta)
         return ToolCallDelta(content_index=index, delta=delta)
 
@@ -319,6 +351,12 @@ class AssistantMessageStream:
         except ProviderError as error:
             self.error = error
             return [self._fail("error", error.message, error.retry_after_ms)]
+        except RecursionError:
+            _log.debug("reading the reply of %s", self._model.ref, exc_info=True)
+            self.error = MalformedStreamError(
+                f"{self._model.provider} sent an event that is nested too deeply"
+            )
+            return [self._fail("error", self.error.message)]
         except Exception as error:  # noqa: BLE001 - the boundary: a bug there is a failed reply
             _log.exception("the provider of %s failed unexpectedly", self._model.ref)
             self.error = ProviderError(f"{type(error).__name__}: {error}")

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Struct
 
+from pi_rpc.llm._lenient_json import read_json
 from pi_rpc.llm.errors import ContextOverflowError, MalformedStreamError, ProviderError
 from pi_rpc.llm.events import AssistantMessageEvent
 from pi_rpc.llm.failures import failure_in_stream
@@ -162,8 +163,8 @@ class _Reader:
             if data == b"[DONE]":
                 continue
             try:
-                event = _decoder.decode(data)
-            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                event = read_json(_decoder, data, self._builder.expect_halves)
+            except msgspec.DecodeError as error:
                 if self.stop_reason is not None:
                     continue
                 raise MalformedStreamError(

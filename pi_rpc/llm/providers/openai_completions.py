@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Struct
 
+from pi_rpc.llm._lenient_json import read_json
 from pi_rpc.llm.errors import (
     ContextOverflowError,
     MalformedStreamError,
@@ -104,6 +105,7 @@ class _Chunk(Struct):
 
 
 _decoder = msgspec.json.Decoder(_Chunk)
+_any_decoder = msgspec.json.Decoder()
 
 
 async def stream(
@@ -179,8 +181,8 @@ class _Reader:
                 self.done = True
                 break
             try:
-                chunk = _decoder.decode(data)
-            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                chunk = read_json(_decoder, data, self._builder.expect_halves)
+            except msgspec.DecodeError as error:
                 if self.finish_reason is not None:
                     continue
                 raise self._unreadable(data, error) from error
@@ -370,8 +372,8 @@ class _Reader:
 
     def _unreadable(self, data: bytes, error: Exception) -> ProviderError:
         try:
-            value = msgspec.json.decode(data)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+            value = read_json(_any_decoder, data)
+        except msgspec.DecodeError:
             value = None
         if isinstance(value, dict) and value.get("error"):
             return failure_in_stream(value["error"], self._model.provider)
