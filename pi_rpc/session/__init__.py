@@ -1,7 +1,8 @@
 """The append-only session tree on disk. Knows no models.
 
-``JsonlSession`` keeps a session in a file that pi can read too, ``MemorySession`` in memory;
-``build_context`` says what a branch tells the model.
+``JsonlSession`` keeps a session in a file that pi can read too, ``MemorySession`` in memory; a
+``SessionRepo`` makes, finds, forks and deletes them; ``build_context`` says what a branch tells the
+model.
 """
 
 from pi_rpc.session.context import (
@@ -13,10 +14,13 @@ from pi_rpc.session.context import (
     transcript,
 )
 from pi_rpc.session.memory import MemorySession
+from pi_rpc.session.repo import Fork, JsonlSessionRepo, MemorySessionRepo, SessionRepo
 from pi_rpc.session.storage import (
     Change,
     EntryNotFoundError,
     ForeignChangeError,
+    ForkTargetError,
+    Label,
     SessionCorruptError,
     SessionError,
     SessionLockedError,
@@ -34,14 +38,20 @@ __all__ = [
     "EntryNotFoundError",
     "EntryReader",
     "ForeignChangeError",
+    "Fork",
+    "ForkTargetError",
     "JsonlSession",
+    "JsonlSessionRepo",
+    "Label",
     "MemorySession",
+    "MemorySessionRepo",
     "SessionContext",
     "SessionCorruptError",
     "SessionError",
     "SessionLockedError",
     "SessionNotFoundError",
     "SessionReadOnlyError",
+    "SessionRepo",
     "SessionStorage",
     "SessionStorageError",
     "StoredEntry",

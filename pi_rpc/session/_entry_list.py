@@ -14,7 +14,7 @@ from pi_rpc.session.stored import StoredEntry
 if TYPE_CHECKING:
     from pi_rpc.session._tree import EntryTree
 
-__all__ = ["EntryList", "Positions", "newest", "place_of", "places"]
+__all__ = ["EntryList", "Positions", "earlier", "newest", "place_of", "places"]
 
 Positions: TypeAlias = "array[int] | range"
 
@@ -55,6 +55,10 @@ class EntryList(Sequence[StoredEntry]):
 
     def __repr__(self) -> str:
         return f"EntryList of {len(self)}"
+
+    def position(self, entry_id: str) -> int | None:
+        """Where an entry is in the whole tree."""
+        return self._tree.position(entry_id)
 
     def place_of(self, entry_id: str, stop: int) -> int | None:
         """Where in the first ``stop`` entries one is."""
@@ -128,3 +132,18 @@ def places(
     return [
         place for place, each in enumerate(branch) if wanted(each.type, each.role) and says(each)
     ]
+
+
+def earlier(entries: Sequence[StoredEntry]) -> Callable[[StoredEntry, int], str | None]:
+    """A function that gives the parent of an entry at a place, if it stands before that place."""
+    at: Callable[[str], int | None]
+    if isinstance(entries, EntryList):
+        at = entries.position
+    else:
+        at = {stored.id: place for place, stored in enumerate(entries)}.get
+
+    def parent(stored: StoredEntry, place: int) -> str | None:
+        where = None if stored.parent_id is None else at(stored.parent_id)
+        return stored.parent_id if where is not None and where < place else None
+
+    return parent

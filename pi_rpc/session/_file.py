@@ -12,13 +12,13 @@ import os
 import stat
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from pi_rpc._os.files import fsync_file
 from pi_rpc.session.storage import Change
 
-__all__ = ["FileChangedError", "SessionFile"]
+__all__ = ["FileChangedError", "SessionFile", "appear", "write_all"]
 
 _FLAGS = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
@@ -31,7 +31,7 @@ class FileChangedError(Exception):
         self.change = change
 
 
-def _write_all(fd: int, data: bytes) -> None:
+def write_all(fd: int, data: bytes) -> None:
     """One ``write(2)``, and more only when the system takes less than it was given."""
     rest = memoryview(data)
     while rest:
@@ -45,7 +45,7 @@ def _read_at(fd: int, offset: int, length: int) -> bytes:
     return os.pread(fd, length, offset)
 
 
-def _appear(unfinished: Path, path: Path) -> None:
+def appear(unfinished: Path, path: Path) -> None:
     """Give a finished file its name, unless something has it already."""
     try:
         os.link(unfinished, path)
@@ -84,8 +84,9 @@ class SessionFile:
         self._read_fd: int | None = os.dup(fd)
 
     @classmethod
-    def create(cls, path: Path, data: bytes) -> "SessionFile":
-        """Make a new file that holds ``data``. Raises ``OSError``, and then there is no file.
+    def create(cls, path: Path, data: Iterable[bytes]) -> "SessionFile":
+        """Make a new file that holds the pieces of ``data``. Raises ``OSError``, and whatever
+        ``data`` raises, and then there is no file.
 
         It appears whole: a death while it is written leaves no file without a header.
         """
@@ -95,8 +96,9 @@ class SessionFile:
         # Conversations hold what people would not show to others on the machine.
         fd = os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | _FLAGS, 0o600)
         try:
-            _write_all(fd, data)
-            _appear(unfinished, path)
+            for piece in data:
+                write_all(fd, piece)
+            appear(unfinished, path)
         except BaseException:
             os.close(fd)
             raise
@@ -104,7 +106,7 @@ class SessionFile:
             with contextlib.suppress(OSError):
                 unfinished.unlink()
         file = cls(path, fd)
-        file.size = file.line_start = len(data)
+        file.size = file.line_start = os.fstat(fd).st_size
         file._new = file._unsynced = True
         return file
 
@@ -160,7 +162,7 @@ class SessionFile:
                 data = b"\n" + data
             self._unsynced = True
             try:
-                _write_all(self.fd, data)
+                write_all(self.fd, data)
             except OSError:
                 self._take_back(data)
                 raise

@@ -16,25 +16,29 @@ import anyio
 from pi_rpc._os.threads import run_blocking
 from pi_rpc.session._locking import writer_of
 from pi_rpc.session._summary import StoredSession, Summary, read_header
+from pi_rpc.session._summary_index import Stamp, SummaryCache, read_indexes, write_indexes
 from pi_rpc.session.naming import session_id_in, valid_session_id
 from pi_rpc.session.storage import SessionNotFoundError
 
 __all__ = [
+    "TRASH",
     "SessionPage",
     "StoredSession",
     "SummaryCache",
     "find_session",
     "list_sessions",
+    "page_of",
     "writer_of",
 ]
+
+TRASH = ".trash"
+"""The folder of deleted sessions, which are not looked at."""
 
 _MOST_FILES = 20_000
 """Older files than so many are not looked at."""
 _AT_ONCE = 4
 
-_Stamp: TypeAlias = tuple[int, int, int]
-SummaryCache: TypeAlias = dict[Path, tuple[_Stamp, StoredSession | None]]
-"""What was read of files, so that only changed ones are read again. Start with an empty one."""
+_Key: TypeAlias = tuple[int, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +54,7 @@ class SessionPage:
 class _Candidate:
     mtime_ns: int
     path: Path
-    stamp: _Stamp
+    stamp: Stamp
 
 
 async def list_sessions(
@@ -66,37 +70,77 @@ async def list_sessions(
 
     ``cwd`` leaves only those of one working directory, ``query`` those with that text in their name
     or first message, in any case. Files are read in the order of their last change until no other
-    can belong on the page. Raises ``ValueError`` for a ``cursor`` that is none.
+    can belong on the page; what was read is kept in a file in each folder. Raises ``ValueError``
+    for a ``cursor`` that is none.
     """
     limit = max(1, limit)
     after = None if cursor is None else _parse_cursor(cursor)
     cache = {} if cache is None else cache
-    candidates = await run_blocking(_candidates, list(folders))
-    known = {candidate.path for candidate in candidates}
-    for path in [path for path in cache if path not in known]:
+    folders = list(folders)
+    candidates = await run_blocking(_candidates, folders)
+    paths = {candidate.path for candidate in candidates}
+    for path in [path for path in cache if path not in paths]:
         del cache[path]
-    wanted = _filter(cwd, query)
-    found: list[tuple[tuple[int, str], StoredSession]] = []
+    if unread := paths - cache.keys():
+        cache |= await run_blocking(read_indexes, folders, unread)
+    before = dict(cache)
+    page = await _first_page(candidates, cache, _filter(cwd, query), limit, after)
+    if changed := [path for path, known in cache.items() if before.get(path) is not known]:
+        await run_blocking(write_indexes, folders, changed, dict(cache))
+    return page
+
+
+async def _first_page(
+    candidates: list[_Candidate],
+    cache: SummaryCache,
+    wanted: Callable[[StoredSession], bool],
+    limit: int,
+    after: _Key | None,
+) -> SessionPage:
+    """The first page after a place."""
+    found: list[tuple[_Key, StoredSession]] = []
     for start in range(0, len(candidates), _AT_ONCE):
         batch = candidates[start : start + _AT_ONCE]
         # A session was used no later than its file was changed.
         if len(found) > limit and -found[limit][0][0] >= batch[0].mtime_ns // 1_000_000:
             break
         for session in await _summaries(batch, cache):
-            key = (-session.modified_ms, str(session.path))
+            key = _key(session)
             if wanted(session) and (after is None or key > after):
                 found.append((key, session))
         found.sort(key=lambda item: item[0])
-    page = [session for _, session in found[:limit]]
-    more = len(found) > limit
-    return SessionPage(page, _cursor(page[-1]) if more else None)
+    return _page([session for _, session in found[: limit + 1]], limit)
+
+
+def page_of(
+    sessions: Iterable[StoredSession],
+    *,
+    cwd: str | Path | None,
+    query: str | None,
+    limit: int,
+    cursor: str | None,
+) -> SessionPage:
+    """A page of sessions that are known already; arguments and errors are ``list_sessions``'s."""
+    after = None if cursor is None else _parse_cursor(cursor)
+    wanted = _filter(cwd, query)
+    found = sorted((each for each in sessions if wanted(each)), key=_key)
+    return _page([each for each in found if after is None or _key(each) > after], max(1, limit))
+
+
+def _page(sessions: list[StoredSession], limit: int) -> SessionPage:
+    page = sessions[:limit]
+    return SessionPage(page, _cursor(page[-1]) if len(sessions) > limit else None)
+
+
+def _key(session: StoredSession) -> _Key:
+    return (-session.modified_ms, str(session.path))
 
 
 def _cursor(session: StoredSession) -> str:
     return f"{session.modified_ms}|{session.path}"
 
 
-def _parse_cursor(cursor: str) -> tuple[int, str]:
+def _parse_cursor(cursor: str) -> _Key:
     milliseconds, bar, path = cursor.partition("|")
     if not bar or not milliseconds.lstrip("-").isdigit():
         raise ValueError(f"{cursor[:60]!r} is no cursor of a list of sessions")
@@ -119,7 +163,7 @@ def _candidates(folders: list[Path]) -> list[_Candidate]:
     """Session files, the one changed last first."""
     found: dict[Path, _Candidate] = {}
     for folder in folders:
-        for inner in [folder, *_entries(folder, lambda entry: entry.is_dir())]:
+        for inner in [folder, *_entries(folder, _holds_sessions)]:
             for path in _entries(inner, lambda entry: entry.name.endswith(".jsonl")):
                 try:
                     status = path.stat()
@@ -128,6 +172,10 @@ def _candidates(folders: list[Path]) -> list[_Candidate]:
                 stamp = (status.st_ino, status.st_size, status.st_mtime_ns)
                 found[path] = _Candidate(status.st_mtime_ns, path, stamp)
     return heapq.nlargest(_MOST_FILES, found.values())
+
+
+def _holds_sessions(entry: os.DirEntry[str]) -> bool:
+    return entry.is_dir() and entry.name != TRASH
 
 
 def _entries(folder: Path, wanted: Callable[[os.DirEntry[str]], bool]) -> list[Path]:

@@ -8,6 +8,7 @@ Owns ``SessionStorage``, which a file (``pi_rpc.session.store``) and memory
     ├── SessionCorruptError         sessionCorrupt    no valid header; the file is untouched
     ├── SessionLockedError          sessionLocked     another writer has it; pid
     ├── EntryNotFoundError          entryNotFound
+    ├── ForkTargetError             invalidForkTarget
     ├── ForeignChangeError          foreignChange     somebody else wrote to the file; change
     └── SessionStorageError         storage           could not be read or written
         └── SessionReadOnlyError    storage           not open for writing
@@ -26,6 +27,7 @@ __all__ = [
     "Change",
     "EntryNotFoundError",
     "ForeignChangeError",
+    "ForkTargetError",
     "Label",
     "SessionCorruptError",
     "SessionError",
@@ -76,6 +78,12 @@ class EntryNotFoundError(SessionError):
     """The session has no such entry."""
 
     kind = "entryNotFound"
+
+
+class ForkTargetError(SessionError):
+    """A session cannot be forked there."""
+
+    kind = "invalidForkTarget"
 
 
 class ForeignChangeError(SessionError):

@@ -10,6 +10,7 @@ is compared with what is known of it.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import TypeVar
@@ -25,6 +26,7 @@ from pi_rpc.llm.messages import Usage
 from pi_rpc.session._file import FileChangedError, SessionFile
 from pi_rpc.session._loading import Loader
 from pi_rpc.session._locking import lock_session
+from pi_rpc.session._rewriting import rewrite
 from pi_rpc.session._tree import EntryTree, leaf_entry
 from pi_rpc.session.entries import (
     SESSION_VERSION,
@@ -62,6 +64,7 @@ class JsonlSession:
         self._file: SessionFile | None = None
         self._lock: FileLock | None = None
         self._read_only_because: str | None = None
+        self._note: str | None = None
         self._skipped = 0
         self._closed = False
         self._turn = anyio.Lock(fast_acquire=True)
@@ -105,14 +108,18 @@ class JsonlSession:
     ) -> "JsonlSession":
         """Open an existing file.
 
-        An empty file is given a header, with ``cwd`` (default: the process's). A file of another
-        version is opened read-only; ``read_only`` and ``notes`` say so. Raises
+        An empty file is given a header, with ``cwd`` (default: the process's). A file of an older
+        version is rewritten, and the old one kept beside it as ``.bak``; where that cannot be, and
+        for a file of a newer version, it is opened read-only. ``notes`` says so. Raises
         ``SessionNotFoundError``, ``SessionCorruptError``, ``SessionLockedError`` (never with
         ``read_only``) and ``SessionStorageError``.
         """
         lock = None if read_only else await _on_disk(_lock_existing, path)
         try:
             loaded = await _load(path, EntryReader(roles), read_only=read_only)
+            note, failure = None, None
+            if not read_only and loaded.header and loaded.header.version < SESSION_VERSION:
+                loaded, note, failure = await _renewed(path, loaded)
             header = loaded.header
             if header is None:
                 header = SessionHeader(
@@ -124,7 +131,8 @@ class JsonlSession:
             session = cls(path, header, loaded.tree)
             await session._take(loaded, header)
             session._lock, lock = lock, None
-            session._check_version()
+            session._note = note
+            session._check_version(failure)
             return session
         finally:
             if lock is not None:
@@ -143,17 +151,42 @@ class JsonlSession:
         self._header = header
         self._file, self._tree, self._skipped = loaded.file, loaded.tree, loaded.skipped
 
-    def _check_version(self) -> None:
+    def _check_version(self, failure: str | None = None) -> None:
         version = self._header.version
         if self._lock is None:
             self._read_only_because = "it was opened read-only"
         if version > SESSION_VERSION:
             self._read_only_because = f"its file has version {version}, made by a newer program"
         elif version < SESSION_VERSION:
-            self._read_only_because = f"its file has the old version {version}"
+            why = "" if failure is None else f" and cannot be rewritten: {failure}"
+            self._read_only_because = f"its file has the old version {version}{why}"
         if self._read_only_because is not None and self._lock is not None:
             self._lock.release()
             self._lock = None
+
+    @classmethod
+    async def write(
+        cls,
+        directory: Path,
+        cwd: str | Path,
+        lines: Iterable[bytes],
+        *,
+        session_id: str | None = None,
+        parent_session: str | None = None,
+        roles: MessageRoles | None = None,
+    ) -> "JsonlSession":
+        """A new session that holds ``lines``, entries in JSON, from the start.
+
+        The file appears whole. ``lines`` is gone through in another thread. Raises as ``create``
+        and ``open`` do.
+        """
+        new = await cls.create(
+            directory, cwd, session_id=session_id, parent_session=parent_session, roles=roles
+        )
+        data = (line + b"\n" for line in chain([encode_header(new.header)], lines))
+        file = await _on_disk(SessionFile.create, new.path, data)
+        file.close()
+        return await cls.open(new.path, roles=roles)
 
     # --- what is in memory -----------------------------------------------------------------------
 
@@ -195,7 +228,7 @@ class JsonlSession:
     @property
     def notes(self) -> list[str]:
         """What a person should know about the file."""
-        notes = []
+        notes = [] if self._note is None else [self._note]
         if self._read_only_because is not None:
             notes.append(f"The session is read-only: {self._read_only_because}.")
         if self._skipped:
@@ -273,7 +306,7 @@ class JsonlSession:
         head = encode_header(self._header) + b"\n"
         lock = await _on_disk(lock_session, self._path)
         try:
-            file = await _on_disk(SessionFile.create, self._path, head + lines)
+            file = await _on_disk(SessionFile.create, self._path, [head + lines])
         except BaseException:
             lock.release()
             raise
@@ -403,6 +436,19 @@ async def _load(path: Path, reader: EntryReader, *, read_only: bool) -> _Loaded:
         file.close()
         raise
     return _Loaded(file, read_only, loader.header, tree, loader.skipped)
+
+
+async def _renewed(path: Path, old: _Loaded) -> tuple[_Loaded, str | None, str | None]:
+    """The file rewritten as the current version, and a note about it; or as it is, and why."""
+    try:
+        backup = await _on_disk(rewrite, path)
+    except SessionStorageError as error:
+        return old, None, error.message
+    old.file.close()
+    new = await _load(path, old.tree.reader, read_only=False)
+    version = 0 if old.header is None else old.header.version
+    note = f"The session file had the old version {version}; as it was it is now {backup}."
+    return new, note, None
 
 
 def _load_more(loader: Loader, tree: EntryTree) -> bool:

@@ -17,7 +17,7 @@ from tests.session.builders import user_entry
 
 def die_in_write(number: int, share: float, how: str) -> None:
     """Let ``number`` writes through, then a share of the next, and die."""
-    real = _file._write_all
+    real = _file.write_all
     count = 0
 
     def write(fd: int, data: bytes) -> None:
@@ -30,7 +30,7 @@ def die_in_write(number: int, share: float, how: str) -> None:
         count += 1
         real(fd, data)
 
-    _file._write_all = write
+    _file.write_all = write
 
 
 async def main(target: Path, number: int, share: float, how: str) -> None:

@@ -181,14 +181,14 @@ async def test_a_write_that_crosses_ours_is_found_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session = await opened(tmp_path)
-    real = _file._write_all
+    real = _file.write_all
 
     def crossing(fd: int, data: bytes) -> None:
         extend(session, line("f", "a", "foreign"))
         real(fd, data)
 
     with monkeypatch.context() as patch:
-        patch.setattr(_file, "_write_all", crossing)
+        patch.setattr(_file, "write_all", crossing)
         ours = await session.append(user_entry(session))
     with pytest.raises(ForeignChangeError):
         await session.append(user_entry(session))
@@ -209,7 +209,7 @@ async def test_what_another_program_wrote_is_not_taken_back_with_our_failed_writ
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(_file, "_write_all", crossing)
+        patch.setattr(_file, "write_all", crossing)
         with pytest.raises(SessionStorageError):
             await session.append(user_entry(session))
     assert line("f", "a", "foreign") in session.path.read_bytes()
@@ -246,7 +246,7 @@ async def test_an_old_file_that_grows_is_read_as_a_whole(tmp_path: Path) -> None
     path = tmp_path / "s.jsonl"
     old = b'{"type":"message","timestamp":"t","message":{"role":"user","content":"a"}}\n'
     path.write_bytes(HEADER.replace(b'"version":3,', b"") + old)
-    session = await JsonlSession.open(path)
+    session = await JsonlSession.open(path, read_only=True)
     first = ids(session)
     extend(session, old)
     assert await session.refresh() == "grown"

@@ -9,17 +9,37 @@ from typing import Any
 import anyio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec import UNSET
 
-from pi_rpc.session import EntryReader, JsonlSession, MemorySession, SessionStorage, build_context
-from pi_rpc.session.entries import Entry
+from pi_rpc.session import (
+    EntryReader,
+    JsonlSession,
+    JsonlSessionRepo,
+    MemorySession,
+    MemorySessionRepo,
+    SessionStorage,
+    build_context,
+    interrupted,
+    transcript,
+)
+from pi_rpc.session.entries import (
+    CompactionEntry,
+    ContextEditEntry,
+    ContextReplacement,
+    Entry,
+    LabelEntry,
+)
 from pi_rpc.session.naming import new_session_id, valid_session_id
 from pi_rpc.session.stored import parse_header
 from tests.session.builders import (
     FIXTURE,
+    assistant,
     custom_entry,
     leaf_entry,
+    message_entry,
     model_entry,
     name_entry,
+    place,
     user_entry,
 )
 
@@ -41,6 +61,12 @@ steps = st.lists(
         st.tuples(st.just("model"), st.none()),
         st.tuples(st.just("move"), st.integers(0, 1000)),
         st.tuples(st.just("root"), st.none()),
+        st.tuples(st.just("leaf"), st.integers(0, 1000)),
+        st.tuples(st.just("label"), st.tuples(st.integers(0, 1000), st.none() | any_text)),
+        st.tuples(st.just("compact"), st.integers(0, 1000)),
+        st.tuples(st.just("edit"), st.tuples(st.integers(0, 1000), st.none() | any_text)),
+        st.tuples(st.just("reply"), any_text),
+        st.tuples(st.just("fork"), st.integers(0, 1000)),
         st.tuples(st.just("reopen"), st.none()),
         st.tuples(st.just("refresh"), st.none()),
     ),
@@ -61,6 +87,22 @@ def entry_for(session: SessionStorage, step: tuple[str, Any]) -> Entry:
         return leaf_entry(session, entries[value % len(entries)].id)
     if kind == "root":
         return leaf_entry(session, None)
+    if kind == "reply":
+        return message_entry(session, assistant(value))
+    branch = session.branch()
+    if kind == "label" and branch:
+        label = UNSET if value[1] is None else value[1]
+        target = branch[value[0] % len(branch)].id
+        return LabelEntry(**place(session), target_id=target, label=label)
+    if kind == "compact" and branch:
+        kept = branch[value % len(branch)].id
+        return CompactionEntry(
+            **place(session), summary="s", first_kept_entry_id=kept, tokens_before=1
+        )
+    if kind == "edit" and branch:
+        replacement = None if value[1] is None else ContextReplacement(content=value[1])
+        target = branch[value[0] % len(branch)].id
+        return ContextEditEntry(**place(session), target_id=target, replacement=replacement)
     return model_entry(session)
 
 
@@ -70,14 +112,43 @@ def picture(session: SessionStorage) -> Any:
         [stored.raw for stored in session.branch()],
         [stored.raw for stored in session.entries()],
         [stored.entry for stored in session.entries()],
+        build_context(session.branch()),
+        [(item.entry_id, item.message) for item in transcript(session.branch())],
+        interrupted(session.branch()),
+        session.usage_totals(),
+        dict(session.labels),
         session.name,
         session.message_count,
     )
 
 
+async def forked(
+    repo: JsonlSessionRepo, session: JsonlSession, shadow: MemorySession, number: int
+) -> tuple[JsonlSession, MemorySession]:
+    """Both forked at one entry, the copy in memory from the one in the file: labels get new ids."""
+    target = session.entries()[number % len(session.entries())].id
+    context = build_context(session.branch(target))
+    fork = (await repo.fork(session, target)).session
+    assert isinstance(fork, JsonlSession)
+    assert build_context(fork.branch()) == context
+    assert {label.text for label in fork.labels.values()} <= {
+        label.text for label in shadow.labels.values()
+    }
+    copy = (await MemorySessionRepo().fork(shadow, target)).session
+    assert build_context(copy.branch()) == context
+    assert dict(copy.labels) == dict(fork.labels)
+    await session.aclose()
+    if not fork.entries():
+        await fork.append(user_entry(fork))
+    same = MemorySession("/w")
+    same.restore([stored.raw for stored in fork.entries()])
+    return fork, same
+
+
 async def run_steps(folder: Path, todo: list[tuple[str, Any]]) -> None:
-    session = await JsonlSession.create(folder, "/w")
-    shadow = MemorySession("/w")
+    repo = JsonlSessionRepo(folder)
+    session = await repo.create("/w")
+    shadow: MemorySession = MemorySession("/w")
     await session.append(user_entry(session))
     (first,) = session.entries()
     await shadow.append(first.entry)  # type: ignore[arg-type]
@@ -87,6 +158,14 @@ async def run_steps(folder: Path, todo: list[tuple[str, Any]]) -> None:
             session = await JsonlSession.open(session.path)
         elif step[0] == "refresh":
             assert await session.refresh() == "unchanged"
+        elif step[0] == "leaf":
+            target = session.entries()[step[1] % len(session.entries())].id
+            moved = await session.set_leaf_id(target)
+            assert (moved is None) == (target == shadow.leaf_id)
+            if moved is not None:
+                await shadow.append(moved.entry)  # type: ignore[arg-type]
+        elif step[0] == "fork":
+            session, shadow = await forked(repo, session, shadow, step[1])
         else:
             entry = entry_for(session, step)
             await session.append(entry)

@@ -333,39 +333,6 @@ async def test_a_file_of_a_later_version_is_opened_to_look(tmp_path: Path) -> No
     assert path.read_bytes() == content
 
 
-async def test_a_file_of_version_1_is_given_ids_in_memory(tmp_path: Path) -> None:
-    entries = [
-        {"type": "session", "id": "old", "timestamp": "2025-01-01T00:00:00.000Z", "cwd": "/w"},
-        {"type": "message", "timestamp": "t", "message": {"role": "user", "content": "a"}},
-        {"type": "message", "timestamp": "t", "message": {"role": "user", "content": "b"}},
-        {"type": "compaction", "summary": "s", "firstKeptEntryIndex": 2, "tokensBefore": 5},
-        {"type": "message", "timestamp": "t", "message": {"role": "hookMessage", "content": "c"}},
-    ]
-    content = b"".join(json.dumps(entry).encode() + b"\n" for entry in entries)
-    path = written(tmp_path, content)
-    session = await JsonlSession.open(path)
-    assert session.read_only
-    branch = session.branch()
-    assert len(branch) == 4
-    assert branch[2].entry.first_kept_entry_id == branch[1].id  # type: ignore[union-attr]
-    assert branch[3].role == "custom"
-    again = await JsonlSession.open(path)
-    assert ids(again) == ids(session)
-    await session.aclose()
-    await again.aclose()
-    assert path.read_bytes() == content
-
-
-async def test_a_file_of_version_2_keeps_its_ids(tmp_path: Path) -> None:
-    content = HEADER.replace(b'"version":3', b'"version":2') + line("a", None)
-    content += line("b", "a").replace(b'"user"', b'"hookMessage"')
-    session = await JsonlSession.open(written(tmp_path, content))
-    assert session.read_only
-    assert ids(session) == ["a", "b"]
-    assert [stored.role for stored in session.branch()] == ["user", "custom"]
-    await session.aclose()
-
-
 async def test_a_missing_file_is_not_found(tmp_path: Path) -> None:
     for path in (tmp_path / "none.jsonl", tmp_path / "folder" / "none.jsonl"):
         for read_only in (False, True):
@@ -423,7 +390,7 @@ async def test_a_failed_write_leaves_file_and_memory_as_they_were(
 
     entries = [user_entry(session, "x" * 100), user_entry(session)]
     with monkeypatch.context() as patch:
-        patch.setattr(_file, "_write_all", full_disk)
+        patch.setattr(_file, "write_all", full_disk)
         with pytest.raises(SessionStorageError, match="No space left") as caught:
             await session.append_many(entries)
     assert caught.value.kind == "storage"
@@ -448,7 +415,7 @@ async def test_what_cannot_be_taken_back_stays_a_line_of_its_own(
         raise OSError(5, "Input/output error")
 
     with monkeypatch.context() as patch:
-        patch.setattr(_file, "_write_all", full_disk)
+        patch.setattr(_file, "write_all", full_disk)
         patch.setattr(os, "ftruncate", no_truncate)
         with pytest.raises(SessionStorageError):
             await session.append(user_entry(session))
@@ -473,7 +440,7 @@ async def test_a_file_that_cannot_be_made_leaves_nothing_behind(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(_file, "_write_all", full_disk)
+        patch.setattr(_file, "write_all", full_disk)
         with pytest.raises(SessionStorageError):
             await session.append(entry)
     assert os.listdir(tmp_path) == []
@@ -497,7 +464,7 @@ async def test_a_cancelled_append_is_whole_on_disk_and_in_memory(
 ) -> None:
     session = await JsonlSession.create(tmp_path, "/w")
     await session.append(user_entry(session))
-    real = _file._write_all
+    real = _file.write_all
     entry = user_entry(session, "written all the same")
     async with anyio.create_task_group() as tasks:
 
@@ -505,7 +472,7 @@ async def test_a_cancelled_append_is_whole_on_disk_and_in_memory(
             anyio.from_thread.run_sync(tasks.cancel_scope.cancel)
             real(fd, data)
 
-        monkeypatch.setattr(_file, "_write_all", cancel_and_write)
+        monkeypatch.setattr(_file, "write_all", cancel_and_write)
         tasks.start_soon(session.append, entry)
     monkeypatch.undo()
     assert session.leaf_id == entry.id
@@ -573,7 +540,7 @@ async def test_a_disk_that_hangs_is_given_up_on_and_read_anew(
 
     session = await JsonlSession.create(tmp_path, "/w")
     await session.append(user_entry(session))
-    real, answered, done = _file._write_all, threading.Event(), threading.Event()
+    real, answered, done = _file.write_all, threading.Event(), threading.Event()
 
     def slow(fd: int, data: bytes) -> None:
         assert answered.wait(20)
@@ -582,7 +549,7 @@ async def test_a_disk_that_hangs_is_given_up_on_and_read_anew(
 
     late = user_entry(session, "late")
     with monkeypatch.context() as patch:
-        patch.setattr(_file, "_write_all", slow)
+        patch.setattr(_file, "write_all", slow)
         patch.setattr(store, "_DISK_DEADLINE_S", 0.05)
         with pytest.raises(SessionStorageError, match="did not answer"):
             await session.append(late)
