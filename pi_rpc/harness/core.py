@@ -171,6 +171,7 @@ class SessionCore:
                 self.notify(await self.recorder.end(event, run))
             case AgentStart():
                 run.attempt_open = True
+                run.attempts += 1
                 self.notify([AgentStart(run_id=run.id)])
             case AgentEnd():
                 run.attempt_open = False

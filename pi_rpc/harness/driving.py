@@ -26,6 +26,7 @@ from pi_rpc.harness.compacting import Compactor
 from pi_rpc.harness.compaction import should_compact
 from pi_rpc.harness.configuration import context_edit
 from pi_rpc.harness.core import SessionCore
+from pi_rpc.harness.errors import HarnessError
 from pi_rpc.harness.inputs import PromptInput
 from pi_rpc.harness.loop_setup import unanswered_calls
 from pi_rpc.harness.recovery import Recovery, attempt_entry_ids, recovery_after, renews_recovery
@@ -108,7 +109,6 @@ class RunDriver:
         return again
 
     async def _recover(self, run: Run, recovery: Recovery) -> bool:
-        core = self._core
         match recovery.action:
             case "compact":
                 await self._compactor.compact(run, recovery.reason)
@@ -231,6 +231,11 @@ class RunDriver:
         change = await core.session.refresh()
         if change == "unchanged":
             return
+        if core.session.session_id != core.loop.session_id:
+            raise HarnessError(
+                "storage",
+                f"{core.session.path} holds another session now; close this one and open the file",
+            )
         core.totals.recount(core.session)
         what = "added to" if change == "grown" else "replaced"
         message = f"another program {what} the file of this session; it was read again"

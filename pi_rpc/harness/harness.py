@@ -19,7 +19,7 @@ import anyio
 from anyio.abc import TaskGroup
 from msgspec import UNSET
 
-from pi_rpc.agent.events import AgentEnd, AgentSettled, CompactionSummary, Queue
+from pi_rpc.agent.events import AgentEnd, AgentSettled, AgentStart, CompactionSummary, Queue
 from pi_rpc.agent.ports import ToolContext
 from pi_rpc.harness.branching import Brancher, BranchOutcome, BranchRequest
 from pi_rpc.harness.compacting import Compactor
@@ -95,6 +95,7 @@ class AgentHarness:
         self._task_group = task_group
         self._activity: Run | _Operation | None = None
         self._stopped = False
+        self._finishing = False
         self.subscribe = self._core.subscribe
         self.changed = self._core.changed
         self.report = self._core.report
@@ -238,6 +239,12 @@ class AgentHarness:
         if self._activity is not None:
             self._activity.abort()
 
+    def finish(self) -> None:
+        """Nobody will start another run: what waits when the session is idle is given up."""
+        self._finishing = True
+        if self._activity is None:
+            self._cleared()
+
     # --- choices ---------------------------------------------------------------------------------
 
     async def choose_model(self, model: Model) -> None:
@@ -366,7 +373,9 @@ class AgentHarness:
             place = core.place()
         except SessionError as error:
             run.failure = run.failure or str(error)
-        if run.attempt_open:
+        if not run.attempts:
+            core.notify([AgentStart(run_id=run.id)])
+        if run.attempt_open or not run.attempts:
             # What broke the run may have kept it from saying so; what had begun is closed.
             core.notify([AgentEnd(messages=[], run_id=run.id, will_retry=False)])
         outcome = run.conclude()
@@ -375,6 +384,8 @@ class AgentHarness:
         self.changed(phase="idle", isStreaming=False, **place)
         core.notify([_settled_event(outcome)])
         run.settle(outcome)
+        if self._finishing:
+            self._cleared()
 
 
 async def _stop_at_deadline(run: Run, seconds: float) -> None:

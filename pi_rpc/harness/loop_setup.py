@@ -57,7 +57,7 @@ class LoopSetup:
         self._queue = queue
         self.stream_fn = self._watched(stream_fn)
         self.tool_context = tool_context
-        self._session_id = session_id
+        self.session_id = session_id
         self._stream: AssistantMessageStream | None = None
 
     def _watched(self, stream_fn: StreamFn) -> StreamFn:
@@ -126,7 +126,7 @@ class LoopSetup:
             thinking_level=configuration.level,
             stream_fn=self.stream_fn,
             stream_options=StreamOptions(
-                session_id=self._session_id, idle_timeout_s=configuration.idle_timeout_s
+                session_id=self.session_id, idle_timeout_s=configuration.idle_timeout_s
             ),
             tool_context=self._tool_context(),
             should_stop_after_turn=lambda turn: self._at_limit(run, turn),

@@ -56,6 +56,8 @@ class Run:
     """Retries of the reply that is being asked for."""
     recovered: bool = False
     """The conversation was compacted already because a request was too long."""
+    attempts: int = 0
+    """How often ``agent_start`` was said."""
     attempt_open: bool = False
     """``agent_start`` was said and ``agent_end`` was not."""
     last_reply: AssistantMessage | None = None

@@ -86,6 +86,7 @@ class Host:
         self._sessions: dict[str, HostedSession] = {}
         self._opening = anyio.Lock()
         self._stopped = False
+        self._finishing = False
         self._summaries: SummaryCache = {}
         self._on_open: list[Callable[[HostedSession], None]] = []
         self._on_close: list[Callable[[HostedSession], None]] = []
@@ -192,6 +193,12 @@ class Host:
         """Some session has a run."""
         return any(hosted.harness.is_streaming for hosted in self._sessions.values())
 
+    def finish_all(self) -> None:
+        """Nobody will start another run: sessions end what they have begun; returns at once."""
+        self._finishing = True
+        for hosted in self._sessions.values():
+            hosted.harness.finish()
+
     async def settled(self) -> None:
         """Return once no session has a run, and none has started one meanwhile."""
         while runs := [each.harness.run for each in self._sessions.values() if each.harness.run]:
@@ -231,9 +238,12 @@ class Host:
     def _directory(self, cwd: Path) -> Path:
         if not cwd.is_absolute():
             raise HarnessError("invalidParams", f"cwd is not absolute: {cwd}", path="cwd")
-        if not cwd.is_dir():
-            raise HarnessError("invalidParams", f"cwd is not a directory: {cwd}", path="cwd")
-        return cwd.resolve()
+        try:
+            if cwd.is_dir():
+                return cwd.resolve()
+        except (OSError, ValueError):
+            pass  # A name too long, a NUL: no directory either.
+        raise HarnessError("invalidParams", f"cwd is not a directory: {cwd}", path="cwd")
 
     async def _adopt(self, session: SessionStorage, options: SessionOptions) -> HostedSession:
         try:
@@ -260,6 +270,8 @@ class Host:
         harness.queue.modes["followUp"] = project.settings.follow_up_mode
         if self._stopped:
             harness.stop()
+        if self._finishing:
+            harness.finish()
         hosted = HostedSession(harness)
         self._sessions[session.session_id] = hosted
         for listener in self._on_open:

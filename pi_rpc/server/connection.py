@@ -7,6 +7,7 @@ cancellation are ``pi_rpc.jsonrpc``'s.
 """
 
 import logging
+import os
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -120,7 +121,7 @@ class Connection:
         assert self.peer is not None
         params = greeting.params
         self.client_was_there = greeting.client_was_there
-        cwd = Path(working_directory(params) or Path.cwd())
+        cwd = Path(working_directory(params) or _current_directory())
         self._options = session_options(default_session_params(params))
         self._host = Host(self.services, self._defaults, cwd, self._task_group)
         self.events = EventStream(self.peer, client_features(params).events)
@@ -195,6 +196,7 @@ class Connection:
         if self._host is None:
             return
         if self._drain and self.exit_code is None:
+            self._host.finish_all()
             await self._quiet()
             return
         self._host.stop_all()
@@ -219,6 +221,14 @@ class Connection:
         """End every session and every child."""
         if self._host is not None:
             await self._host.aclose()
+
+
+def _current_directory() -> str:
+    """The process's directory; the root when it has been removed."""
+    try:
+        return os.getcwd()  # noqa: PTH109 - a text is what is wanted
+    except OSError:
+        return os.sep
 
 
 _UNORDERED = frozenset({"ping", "session/new", "session/list", "model/list"})

@@ -21,7 +21,14 @@ from pi_rpc.protocol.state import (
     TokenTotals,
 )
 
-__all__ = ["limits_of", "model_name", "model_state", "session_options", "session_state"]
+__all__ = [
+    "limits_of",
+    "model_name",
+    "model_state",
+    "session_options",
+    "session_state",
+    "wire_text",
+]
 
 
 def session_options(params: base.SessionNewParams) -> SessionOptions:
@@ -40,6 +47,11 @@ def session_options(params: base.SessionNewParams) -> SessionOptions:
         parent_session=params.parent_session or None,
         limits=limits_of(params.limits),
     )
+
+
+def wire_text(path: object) -> str:
+    """A path as JSON can carry it: what is no Unicode in its name is replaced."""
+    return str(path).encode("utf-8", "replace").decode()
 
 
 def model_name(name: base.ModelName | UnsetType) -> str | None:
@@ -78,7 +90,7 @@ def session_state(hosted: HostedSession, last_seq: int, *, live: bool = False) -
     limits = choices.limits
     return SessionState(
         session_id=session.session_id,
-        cwd=session.cwd,
+        cwd=wire_text(session.cwd),
         additional_directories=choices.additional_directories,
         thinking_level=choices.level,
         phase=harness.phase,
@@ -101,7 +113,7 @@ def session_state(hosted: HostedSession, last_seq: int, *, live: bool = False) -
             total=usage.total_tokens,
         ),
         cost=usage.cost.total,
-        path=str(session.path) if session.path is not None else UNSET,
+        path=wire_text(session.path) if session.path is not None else UNSET,
         name=choices.name or UNSET,
         model=ModelState(**model_state(choices.model)) if choices.model else UNSET,
         interrupted=harness.interrupted or UNSET,

@@ -31,7 +31,7 @@ _SIGNAL_BASE = 128
 _GRACE_S = 0.2
 _FLUSH_S = 0.5
 
-_OWN_END = {"prompt", "continue"}
+_OWN_END = {"prompt", "continue", "compact"}
 """Methods that answer their own cancellation with a result."""
 
 
@@ -94,7 +94,7 @@ async def _end_with_client(connection: Connection) -> None:
         return
     try:
         await wait_parent_gone(connection.process_id)
-    except ProcessLookupError:
+    except (ProcessLookupError, ValueError, OverflowError):
         if not connection.client_was_there:
             _log.info("the client's processId %d does not exist here", connection.process_id)
             return

@@ -1,6 +1,6 @@
 """Pages of a transcript, and messages cut to a size. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,8 @@ from pi_rpc.session.context import TranscriptItem
 
 __all__ = ["MessagePage", "message_page"]
 
+_PAGE_BYTES = 32 * 1024 * 1024
+"""A longer answer is cut into pages, whatever was asked for: frames have a limit."""
 _MARK = "[cut; session/entry has all of it]"
 
 
@@ -20,7 +22,7 @@ _MARK = "[cut; session/entry has all of it]"
 class MessagePage:
     """Messages in the order they were said."""
 
-    messages: list[Any]
+    messages: list[Raw]
     entry_ids: list[str]
     has_more: bool
     """There are older ones."""
@@ -43,19 +45,31 @@ def message_page(
             )
         end = places[0]
     start = max(0, end - limit) if limit is not None else 0
-    chosen = items[start:end]
+    newest_first = bounded(_cut(item.message, max_bytes) for item in reversed(items[start:end]))
+    messages = newest_first[::-1]
+    start = end - len(messages)
     return MessagePage(
-        messages=[_cut(item.message, max_bytes) for item in chosen],
-        entry_ids=[item.entry_id for item in chosen],
+        messages=messages,
+        entry_ids=[item.entry_id for item in items[start:end]],
         has_more=start > 0,
     )
 
 
-def _cut(message: Any, max_bytes: int | None) -> Any:
-    if max_bytes is None:
-        return message
+def bounded(values: Iterable[Raw]) -> list[Raw]:
+    """As many of ``values`` as one answer carries, at least the first."""
+    page: list[Raw] = []
+    size = 0
+    for value in values:
+        size += len(bytes(value))
+        if page and size > _PAGE_BYTES:
+            break
+        page.append(value)
+    return page
+
+
+def _cut(message: Any, max_bytes: int | None) -> Raw:
     whole = encode(message)
-    if len(whole) <= max_bytes:
+    if max_bytes is None or len(whole) <= max_bytes:
         return Raw(whole)
     # Shorten every long string evenly until it fits; small fields survive, so it stays a message.
     plain = msgspec.json.decode(whole)
@@ -66,7 +80,7 @@ def _cut(message: Any, max_bytes: int | None) -> Any:
         if len(shorter := encode(shortened)) <= max_bytes:
             return Raw(shorter)
     shortest = _shorten(plain, 0)
-    return message if shortest == plain else {**shortest, "truncated": True}
+    return Raw(whole if shortest == plain else encode({**shortest, "truncated": True}))
 
 
 def _shorten(value: Any, allowance: int) -> Any:

@@ -288,3 +288,51 @@ def test_a_client_that_dies_while_the_daemon_starts_is_noticed(tmp_path: Path) -
         daemon.kill()
         daemon.stdin.close()
         daemon.stdout.close()
+
+
+def test_with_drain_what_a_failed_run_leaves_in_the_queue_is_answered(tmp_path: Path) -> None:
+    queued = {**RUN, "id": 2, "params": {"message": "x", "streamingBehavior": "followUp"}}
+    failure = {"error": {"message": "no", "status": 400}}
+    script = [[{"delayMs": 300}, failure]]
+    answers, events, code = pipe(tmp_path, [INITIALIZE, RUN, queued], "--drain", script=script)
+    assert answers[1]["result"]["stopReason"] == "error"
+    assert answers[2]["result"] == {
+        "disposition": "queued",
+        "sessionId": answers[1]["result"]["sessionId"],
+        "stopReason": "aborted",
+    }
+    assert [each["type"] for each in events].count("agent_settled") == 1
+    assert code == 0
+
+
+@pytest.mark.parametrize("process_id", [-1, 0, 2**31, 2**63, 10**29])
+def test_a_process_id_that_cannot_be_one_is_ignored(tmp_path: Path, process_id: int) -> None:
+    start = {**INITIALIZE, "params": {"processId": process_id}}
+    answers, _, code = pipe(tmp_path, [start, RUN], "--drain", script=[[say("hello")]])
+    if "result" in answers[0]:
+        assert answers[1]["result"]["text"] == "hello"
+    else:
+        assert answers[0]["error"]["code"] == -32602
+    assert code == 0
+
+
+def test_a_daemon_started_in_a_directory_that_is_gone_says_so(tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    command = f'cd "{gone}" && rmdir "{gone}" && exec "$@"'
+    done = subprocess.run(
+        ["sh", "-c", command, "sh", *DAEMON, "--drain"],
+        input="".join(json.dumps(each) + "\n" for each in (INITIALIZE, RUN)).encode(),
+        env={
+            **os.environ,
+            "PI_CODING_AGENT_DIR": str(tmp_path),
+            "PYTHONPATH": str(Path(__file__).parents[2]),
+        },
+        capture_output=True,
+        timeout=DEADLINE_S,
+        check=False,
+    )
+    answers = [json.loads(line) for line in done.stdout.splitlines() if b'"id"' in line[:30]]
+    assert [each["id"] for each in answers] == [0, 1]
+    assert b"Traceback" not in done.stderr
+    assert done.returncode == 0

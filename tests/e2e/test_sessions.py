@@ -1,6 +1,7 @@
 """Sessions over the real process: several at once, on disk, reopened, contested, configured."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -264,12 +265,13 @@ async def test_by_default_a_session_offers_only_read(tmp_path: Path) -> None:
         }
 
 
-async def test_a_working_directory_that_is_gone_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("cwd", ["/gone/for/good", "/" + "x" * 5000, "/a\0b", "relative", "."])
+async def test_a_working_directory_that_is_none_is_refused(tmp_path: Path, cwd: str) -> None:
     async with editor(tmp_path) as client:
         with pytest.raises(Refused) as refused:
-            await client.request("session/new", {"cwd": str(tmp_path / "gone")})
+            await client.request("session/new", {"cwd": cwd})
         assert refused.value.kind == "invalidParams"
-        assert "gone" in refused.value.message
+        assert refused.value.data["path"] == "cwd"
 
 
 @pytest.mark.parametrize(
@@ -347,3 +349,47 @@ async def test_a_session_that_cannot_be_named_is_not_left_open(tmp_path: Path) -
         folder.unlink()
         again = await client.request("prompt", {"message": "go"})
         assert again["text"] == "one"
+
+
+async def test_a_name_that_is_no_unicode_spoils_neither_lists_nor_sessions(tmp_path: Path) -> None:
+    odd = Path(os.fsdecode(bytes(tmp_path / "w") + b"\xff"))
+    odd.mkdir()
+    async with editor(tmp_path, [[say("one")]], cwd=odd) as client:
+        await client.request("prompt", {"message": "go"})
+        state = await client.request("session/state")
+        assert state["cwd"].endswith("w\ufffd")
+        (listed,) = (await client.request("session/list"))["sessions"]
+        assert listed["sessionId"] == state["sessionId"]
+
+
+async def test_a_file_that_became_another_session_is_not_gone_on_with(tmp_path: Path) -> None:
+    async with editor(tmp_path, [[say("one")]]) as client:
+        await client.request("prompt", {"message": "go"})
+        (path,) = session_files(tmp_path)
+        header = json.loads(path.read_text().splitlines()[0])
+        path.unlink()
+        path.write_text(json.dumps({**header, "id": "another"}) + "\n")
+        begun = len(client.frames)
+        result = await client.request("prompt", {"message": "again"})
+        assert result["stopReason"] == "error"
+        assert "another session" in result["errorMessage"]
+        kinds = [
+            each["type"] for each in client.events[begun:] if each["type"] != "session_changed"
+        ]
+        assert kinds == ["agent_start", "agent_end", "agent_settled"]
+
+
+async def test_more_than_a_frame_holds_comes_in_pages(tmp_path: Path) -> None:
+    long = "x" * (20 * 1024 * 1024)
+    async with editor(tmp_path, [[say("one")], [say("two")]]) as client:
+        for _ in range(2):
+            await client.request("prompt", {"message": long})
+        newest = await client.request("session/messages")
+        assert newest["hasMore"] is True
+        before = {"beforeEntryId": newest["entryIds"][0]}
+        oldest = await client.request("session/messages", before)
+        assert len(oldest["messages"]) + len(newest["messages"]) == 4
+        first = await client.request("session/entries")
+        assert first["hasMore"] is True
+        rest = await client.request("session/entries", {"since": first["entries"][-1]["id"]})
+        assert rest["hasMore"] is False

@@ -24,8 +24,9 @@ from pi_rpc.server.convert import (
     model_state,
     session_options,
     session_state,
+    wire_text,
 )
-from pi_rpc.server.pages import message_page
+from pi_rpc.server.pages import bounded, message_page
 from pi_rpc.session.context import transcript
 from pi_rpc.session.listing import writer_of
 
@@ -68,8 +69,8 @@ async def handle_list(connection: Connection, request: Request) -> r.SessionList
         sessions=[
             r.SessionSummary(
                 session_id=each.session_id,
-                path=str(each.path),
-                cwd=each.cwd,
+                path=wire_text(each.path),
+                cwd=wire_text(each.cwd),
                 created=each.created,
                 modified=each.modified,
                 message_count=each.message_count,
@@ -143,10 +144,11 @@ async def handle_entries(connection: Connection, request: Request) -> r.SessionE
             raise _no_entry(params.since)
         first = places[0]
     last = first + params.limit if params.limit else len(entries)
+    page = bounded(Raw(each.json) for each in entries[first:last])
     return r.SessionEntriesResult(
-        entries=[Raw(each.json) for each in entries[first:last]],
+        entries=page,
         leaf_id=hosted.harness.session.leaf_id,
-        has_more=last < len(entries),
+        has_more=first + len(page) < len(entries),
     )
 
 
