@@ -18,7 +18,7 @@ help:
 	@echo "make test       set up, lint, and run every Python test (at most ten minutes)"
 	@echo "make test-all   the same, the real model and the examples; a missing part fails"
 	@echo "make bench      measure, and compare with the limits we set ourselves"
-	@echo "make docs       write what is generated: protocol.md's tables and the schema"
+	@echo "make docs       write what is generated: protocol.md's tables and exchanges, the schema, the settings"
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -67,6 +67,8 @@ format: $(VENV)/.dev
 
 docs: $(VENV)/.dev
 	$(BIN)/pi-rpc schema --write
+	$(BIN)/python -m pi_rpc.harness.settings_page > docs/configuration.md
+	PI_RPC_RECORD=1 $(BIN)/python -m pytest tests/protocol/test_recorded.py
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks
