@@ -6,6 +6,7 @@ Owns the conversions that more than one feature needs. Pure.
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from msgspec import UNSET, UnsetType
 
 from pi_rpc.harness.runs import Limits
@@ -86,7 +87,7 @@ def model_state(model: Model) -> dict[str, Any]:
 def session_state(hosted: HostedSession, last_seq: int, *, live: bool = False) -> SessionState:
     """A session as it stands."""
     harness = hosted.harness
-    session, choices, usage = harness.session, harness.configuration, harness.totals.usage
+    session, choices, usage = harness.session, harness.configuration, harness.usage_fields()
     limits = choices.limits
     return SessionState(
         session_id=session.session_id,
@@ -105,20 +106,16 @@ def session_state(hosted: HostedSession, last_seq: int, *, live: bool = False) -
         queue=harness.queue.snapshot(),
         last_seq=last_seq,
         epoch=hosted.epoch,
-        tokens=TokenTotals(
-            input=usage.input,
-            output=usage.output,
-            cache_read=usage.cache_read,
-            cache_write=usage.cache_write,
-            total=usage.total_tokens,
-        ),
-        cost=usage.cost.total,
+        tokens=msgspec.convert(usage["tokens"], TokenTotals),
+        cost=usage["cost"],
         path=wire_text(session.path) if session.path is not None else UNSET,
         name=choices.name or UNSET,
         model=ModelState(**model_state(choices.model)) if choices.model else UNSET,
         interrupted=harness.interrupted or UNSET,
         leaf_id=session.leaf_id,
-        context_usage=_context_usage(hosted),
+        context_usage=msgspec.convert(usage["contextUsage"], ContextUsage)
+        if "contextUsage" in usage
+        else UNSET,
         limits=base.Limits(
             turns=limits.turns or UNSET,
             cost_usd=limits.cost_usd or UNSET,
@@ -128,15 +125,6 @@ def session_state(hosted: HostedSession, last_seq: int, *, live: bool = False) -
         else UNSET,
         live=_live(hosted) if live else UNSET,
     )
-
-
-def _context_usage(hosted: HostedSession) -> ContextUsage | UnsetType:
-    usage = hosted.harness.context_usage()
-    if usage is None:
-        return UNSET
-    tokens, window = usage
-    percent = round(100 * tokens / window, 2) if window else None
-    return ContextUsage(tokens=tokens, context_window=window, percent=percent)
 
 
 def _live(hosted: HostedSession) -> LiveState:
