@@ -4,6 +4,7 @@ Owns the merge of the catalogue, ``models.json``, the embedded model and the scr
 own keys (``pi_rpc.harness.credentials``) nor asking a model (``pi_rpc.llm.provider``)."""
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -21,6 +22,8 @@ SCRIPT_VARIABLE = "PI_RPC_SCRIPT"
 
 _SCRIPTED = "scripted"
 _NAMED_AT_MOST = 5
+_SHORTEST_PART = 3
+"""Anything shorter is part of some name or other, of which nobody thought."""
 
 
 class UnknownModelError(Exception):
@@ -104,7 +107,8 @@ class ModelRegistry:
 
         1. ``provider/id``, or an id alone;
         2. either of them, followed by ``:`` and a thinking level, as in ``gpt-5:high``;
-        3. a part of ``provider/id`` or of the model's name, as in ``sonnet`` or ``sonnet:low``.
+        3. a part of ``provider/id`` or of the model's name, as in ``sonnet`` or ``sonnet:low``;
+           one of fewer than three characters must be a whole word of the id, as ``o3`` or ``4o``.
 
         Where several models fit, those with credentials are preferred; if these are one
         provider's, the first listed is meant. Raises ``UnknownModelError`` when nothing fits or
@@ -183,6 +187,10 @@ def _named(name: str, models: list[Model]) -> list[Model]:
 
 
 def _containing(part: str, models: list[Model]) -> list[Model]:
-    if not part:
-        return []
+    if len(part) < _SHORTEST_PART:
+        return [model for model in models if part and part in _words(model.id)]
     return [model for model in models if part in model.ref.lower() or part in model.name.lower()]
+
+
+def _words(name: str) -> list[str]:
+    return re.split(r"[^a-z0-9.]+", name.lower())

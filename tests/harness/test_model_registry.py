@@ -120,11 +120,13 @@ def test_models_of_a_provider_with_a_key_can_be_asked_and_others_cannot(tmp_path
         ("qwen:7b", "mine/qwen:7b", None),
         ("qwen:7b:high", "mine/qwen:7b", "high"),
         ("odd:high", "mine/odd:high", None),
+        ("o9", "mine/new-O9-mini", None),
+        ("o9:low", "mine/new-O9-mini", "low"),
     ],
 )
 def test_a_name_means(tmp_path: Path, ref: str, expected: str, level: str | None) -> None:
     environ = {**ANTHROPIC, "OPENAI_API_KEY": "k"}
-    registry = _registry(tmp_path, environ, mine=_server("qwen:7b", "odd:high"))
+    registry = _registry(tmp_path, environ, mine=_server("qwen:7b", "odd:high", "new-O9-mini"))
     model, said = registry.choose(ref)
     assert (model.ref, said) == (expected, level)
     assert registry.find(ref) == model
@@ -160,7 +162,9 @@ def test_an_unknown_name_is_refused_and_near_ones_are_named(tmp_path: Path, ref:
     assert "anthropic/claude-sonnet-5" in caught.value.message
 
 
-@pytest.mark.parametrize("ref", ["", ":", ":high", "zzzzzzzz", "zzzzzzzz:high"])
+@pytest.mark.parametrize(
+    "ref", ["", ":", ":high", "zzzzzzzz", "zzzzzzzz:high", "a", "x", "/", "-", "ai", "a:high", "9"]
+)
 def test_a_name_that_is_near_nothing_points_to_the_list(tmp_path: Path, ref: str) -> None:
     with pytest.raises(UnknownModelError, match="model/list"):
         _registry(tmp_path).find(ref)
