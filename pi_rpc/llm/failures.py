@@ -236,7 +236,7 @@ def is_retryable(message: AssistantMessage, error: ProviderError | None = None) 
 
 def scrubbed(text: str, secrets: tuple[str, ...] = ()) -> str:
     """``text`` without the given secrets and without what looks like one."""
-    for secret in secrets:
+    for secret in sorted(secrets, key=len, reverse=True):  # one may be a part of another
         if len(secret) >= 4:
             text = text.replace(secret, "***")
     return _SECRETS.sub("***", text)

@@ -155,19 +155,26 @@ async def open_events(request: EventRequest) -> AsyncIterator[EventResponse]:
     """Send the request and give its event stream.
 
     Raises the ``ProviderError`` that fits when the provider cannot be reached, answers with a
-    failure, or answers with something else than events. Leaving the block closes the connection
+    failure, or answers with something else than events. No ``ProviderError`` that leaves the block
+    names one of the request's secrets. Leaving the block closes the connection
     unless the stream was read to its end; also when cancelled, within a second.
     """
-    response = await _send(request)
     try:
-        if request.on_response is not None:
-            await request.on_response(response.status_code, dict(response.headers))
-        await _check_head(response, request)
-        chunks: AsyncGenerator[bytes, None] = response.aiter_bytes()  # type: ignore[assignment]
-        yield EventResponse(request, chunks)
-    finally:
-        with anyio.move_on_after(_CLOSE_TIMEOUT_S, shield=True):
-            await response.aclose()
+        response = await _send(request)
+        try:
+            if request.on_response is not None:
+                await request.on_response(response.status_code, dict(response.headers))
+            await _check_head(response, request)
+            chunks: AsyncGenerator[bytes, None] = response.aiter_bytes()  # type: ignore[assignment]
+            yield EventResponse(request, chunks)
+        finally:
+            with anyio.move_on_after(_CLOSE_TIMEOUT_S, shield=True):
+                await response.aclose()
+    except ProviderError as error:
+        # Also what the events said, of which the reader made an error.
+        error.message = scrubbed(error.message, request.secrets)
+        error.args = (error.message,)
+        raise
 
 
 async def _send(request: EventRequest) -> "httpx.Response":

@@ -11,10 +11,14 @@ import anyio.abc
 import msgspec
 import pytest
 
+from pi_rpc.llm.events import AssistantMessageEvent
 from pi_rpc.llm.http import aclose_clients
-from pi_rpc.llm.messages import UserMessage
+from pi_rpc.llm.messages import AssistantMessage, UserMessage
 from pi_rpc.llm.models import Model, ModelCost
-from pi_rpc.llm.provider import Context
+from pi_rpc.llm.provider import Context, stream_simple
+from pi_rpc.llm.stream import AssistantMessageStream
+
+_Answer = tuple[AssistantMessageStream, AssistantMessage, list[AssistantMessageEvent]]
 
 DATA = Path(__file__).parent.parent / "data" / "sse"
 
@@ -159,3 +163,29 @@ def make_model() -> Callable[..., Model]:
 def hello() -> Context:
     """The smallest conversation."""
     return Context(messages=[UserMessage(content="hello", timestamp=1)])
+
+
+@pytest.fixture
+def ask(serve: Any, make_model: Callable[..., Model], hello: Any) -> Callable[..., Any]:
+    """Ask a server that sends these events and closes."""
+
+    async def run(*payloads: Any, **changes: Any) -> _Answer:
+        async def answer(exchange: Any) -> None:
+            await exchange.head()
+            await exchange.events(*payloads)
+
+        async with serve(answer) as server:
+            stream = stream_simple(make_model(base_url=server.url, **changes), hello)
+            events = [event async for event in stream]
+            return stream, await stream.result(), events
+
+    return run
+
+
+@pytest.fixture
+def claude(ask: Callable[..., Any]) -> Callable[..., Any]:
+    async def run(*payloads: Any, **changes: Any) -> _Answer:
+        answer: _Answer = await ask(*payloads, **{"api": "anthropic-messages", **changes})
+        return answer
+
+    return run

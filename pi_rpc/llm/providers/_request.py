@@ -4,8 +4,11 @@ Owns the estimate of a prompt's size, the limit of the answer that follows from 
 provider is told for a thinking level, and headers. Does not own a dialect.
 """
 
+import re
+from base64 import b64encode
 from collections.abc import Awaitable, Callable
 from typing import Any
+from urllib.parse import unquote
 
 import msgspec
 
@@ -79,7 +82,11 @@ async def event_request(
     payload: dict[str, Any],
     headers: dict[str, str],
 ) -> EventRequest:
-    """The request, after ``on_payload`` saw it; headers of the model and of the call win."""
+    """The request, after ``on_payload`` saw it; headers of the model and of the call win.
+
+    A user name and password in ``url`` are sent as ``Authorization: Basic`` unless a key or a
+    header already is the authorization; they are masked in errors like every other credential.
+    """
     hook: Callable[[dict[str, Any], Model], Awaitable[dict[str, Any] | None]] | None
     hook = options.on_payload
     if hook is not None:
@@ -91,8 +98,16 @@ async def event_request(
         body = msgspec.json.encode(payload)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise BadRequestError(f"the request cannot be written as JSON: {error}") from error
-    secrets = [options.api_key or ""]
-    secrets += [value for name, value in merged.items() if "auth" in name or "key" in name]
+    url, (user, password) = _without_credential(url)
+    secrets = [options.api_key or "", password, unquote(password)]
+    if user or password:
+        basic = b64encode(f"{unquote(user)}:{unquote(password)}".encode()).decode()
+        merged.setdefault("authorization", f"Basic {basic}")
+        # A user name alone is a token.
+        secrets += [basic] if password else [basic, user, unquote(user)]
+    for name, value in merged.items():
+        if "auth" in name or "key" in name:
+            secrets += [value, value.partition(" ")[2]]
     return EventRequest(
         url=url,
         headers=merged,
@@ -102,3 +117,12 @@ async def event_request(
         secrets=tuple(secrets),
         on_response=options.on_response,
     )
+
+
+def _without_credential(url: str) -> tuple[str, tuple[str, str]]:
+    """The address without what stands before its host, and that: user name and password."""
+    scheme, separator, rest = url.partition("://")
+    authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
+    credential, _, host = authority.rpartition("@")
+    user, _, password = credential.partition(":")
+    return f"{scheme}{separator}{host}{rest[len(authority) :]}", (user, password)
