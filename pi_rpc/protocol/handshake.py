@@ -56,6 +56,7 @@ METHOD_NAMES: tuple[str, ...] = (
     "followUp",
     "continue",
     "abort",
+    "compact",
     "session/new",
     "session/open",
     "session/list",

@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from msgspec import Struct
 
+from pi_rpc.protocol import conversation as c
 from pi_rpc.protocol import requests as r
 from pi_rpc.protocol.base import Empty, SessionNewParams, SessionParams
 from pi_rpc.protocol.events import WireEvent
@@ -60,6 +61,7 @@ class Event(Struct, frozen=True, kw_only=True):
 
 _SESSION = ("sessionNotFound",)
 _RUN = ("sessionNotFound", "modelRequired", "authRequired", "storage")
+_RESHAPING = ("sessionNotFound", "sessionBusy", "modelRequired", "providerError", "storage")
 _CHOICE = ("modelNotFound", "storage")
 
 _ROWS: tuple[Method, ...] = (
@@ -143,6 +145,16 @@ _ROWS: tuple[Method, ...] = (
         params=r.AbortParams,
         result=r.AbortResult,
         errors=_SESSION,
+        order="session",
+    ),
+    Method(
+        name="compact",
+        exchange="compact",
+        summary="Has the conversation so far summarised, and puts the summary in its place; the"
+        " newest messages stay. Cancelling the request, or `abort`, answers `cancelled: true`.",
+        params=c.CompactParams,
+        result=c.CompactResult,
+        errors=(*_RESHAPING, "nothingToCompact"),
         order="session",
     ),
     Method(

@@ -4,6 +4,7 @@ A conversation is the same in every run: a client writes only where the daemon w
 where the order of what follows does not depend on time.
 """
 
+import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -58,6 +59,13 @@ def wishes(*opt_out: str, **session: Any) -> dict[str, Any]:
         "capabilities": {"events": {"optOut": list(opt_out), "minIntervalMs": 0}},
         "initializationOptions": {"session": session},
     }
+
+
+def settle(home: Path, **settings: Any) -> None:
+    """Write the person's settings."""
+    folder = home / ".pi" / "agent"
+    folder.mkdir(parents=True)
+    (folder / "settings.json").write_text(json.dumps(settings))
 
 
 @contextmanager
@@ -201,6 +209,24 @@ def cancelling(home: Path) -> list[Said]:
         return client.said
 
 
+def compacting(home: Path) -> list[Said]:
+    summary = say("## Goal\nLearn of engines.")
+    replies = [say("Steam."), say("In 1712."), summary, say("Newcomen."), [*summary, HOLD]]
+    settle(home, compaction={"keepRecentTokens": 5})
+    with Conversation(home, replies) as client:
+        client.begin(wishes(*BRIEF, "message_update"))
+        client.request("compact")
+        client.request("prompt", {"message": "What drives it?"})
+        client.request("prompt", {"message": "When was the first one built?"})
+        client.request("compact", {"customInstructions": "Keep the years."})
+        client.request("prompt", {"message": "And who was it that built it?"})
+        second = client.send("compact")
+        client.event("compaction_start")
+        client.notify("$/cancelRequest", {"id": second})
+        client.answer(second)
+        return client.said
+
+
 def errors(home: Path) -> list[Said]:
     failure = {"error": {"message": "The engine is on fire", "status": 400}}
     replies = [[{"usage": {"input": 31}}, failure], [*say("Well,"), HOLD]]
@@ -298,6 +324,7 @@ EXCHANGES: dict[str, Exchange] = {
     "queue": Exchange(queueing),
     "abort": Exchange(aborting),
     "cancel": Exchange(cancelling),
+    "compact": Exchange(compacting),
     "errors": Exchange(errors),
     "sessions": Exchange(several_sessions),
     "reopen": Exchange(reopening),

@@ -167,6 +167,9 @@ _CONSTANT = {
     "wall_time_seconds": 0.012,
     "pid": 4711,
     "processId": 4711,
+    # Estimates, which count the length of the working directory's name.
+    "tokensBefore": 420,
+    "estimatedTokensAfter": 415,
 }
 
 
