@@ -8,8 +8,6 @@ is stopped leaves the session as it was.
 from dataclasses import dataclass
 from typing import Any
 
-from msgspec import UNSET
-
 from pi_rpc.harness.branch_summary import (
     BranchSummaryResult,
     left_behind,
@@ -20,9 +18,9 @@ from pi_rpc.harness.compacting import Compactor, Stoppable
 from pi_rpc.harness.configuration import label_entry
 from pi_rpc.harness.core import SessionCore
 from pi_rpc.harness.errors import HarnessError
-from pi_rpc.harness.inputs import ATTACHMENTS_TYPE
+from pi_rpc.harness.inputs import ATTACHMENTS_TYPE, own_text
 from pi_rpc.harness.summaries import SummaryCancelledError
-from pi_rpc.llm.messages import ImageBlock, UserMessage, text_of
+from pi_rpc.llm.messages import ImageBlock, UserMessage
 from pi_rpc.session.entries import CustomEntry, CustomMessageEntry, MessageEntry
 from pi_rpc.session.stored import StoredEntry
 
@@ -76,6 +74,8 @@ class Brancher:
         session = core.session
         target = self.target(request.entry_id)
         old_leaf = session.leaf_id
+        if activity.controller.signal.aborted:
+            return BranchOutcome(leaf_id=old_leaf, cancelled=True)
         given_back = _given_back(session, target)
         new_leaf = target.parent_id if target is not None and given_back else request.entry_id
         if new_leaf == old_leaf and request.label is None:
@@ -146,9 +146,12 @@ def _given_back(session: Any, target: StoredEntry | None) -> BranchOutcome | Non
     for stored in session.entries():
         kept = stored.entry if stored.parent_id == target.id and stored.type == "custom" else None
         if isinstance(kept, CustomEntry) and kept.custom_type == ATTACHMENTS_TYPE:
-            attachments = tuple(kept.data or ()) if kept.data is not UNSET else ()
+            attachments = tuple(kept.data) if isinstance(kept.data, list) else ()
     return BranchOutcome(
-        leaf_id=None, editor_text=text_of(content), images=images, attachments=attachments
+        leaf_id=None,
+        editor_text=own_text(content, attachments),
+        images=images,
+        attachments=attachments,
     )
 
 

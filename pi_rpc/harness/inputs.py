@@ -11,7 +11,7 @@ from typing import Any
 
 from pi_rpc.llm.messages import ImageBlock, TextBlock, UserContent, UserMessage, now_ms, text_of
 
-__all__ = ["ATTACHMENTS_TYPE", "PromptInput"]
+__all__ = ["ATTACHMENTS_TYPE", "PromptInput", "own_text"]
 
 ATTACHMENTS_TYPE = "pi-rpc.attachments"
 """``customType`` of the entry that keeps attachments as they were sent."""
@@ -52,6 +52,26 @@ class PromptInput:
         )
         blocks += [TextBlock(text=text) for text in rendered]
         return UserMessage(content=[*blocks, *self.images], timestamp=now_ms())
+
+
+def own_text(content: str | Sequence[UserContent], attachments: Sequence[Mapping[str, Any]]) -> str:
+    """What the person wrote of a stored message that came with ``attachments``.
+
+    Of a message that does not read as ``PromptInput.message`` makes it, all of its text.
+    """
+    text = content if isinstance(content, str) else text_of(list(content))
+    try:
+        rendered = [_render(attachment) for attachment in attachments]
+    except (LookupError, TypeError, ValueError, AttributeError):
+        return text  # Not written by us, so nothing of the text is known to be rendered.
+    if isinstance(content, str):
+        tail = "\n\n".join(rendered)
+        return text.removesuffix(tail).rstrip("\n") if tail else text
+    blocks = [block for block in content if isinstance(block, TextBlock)]
+    first = len(blocks) - len(rendered)
+    if rendered and [block.text for block in blocks[max(first, 0) :]] == rendered:
+        return text_of(blocks[:first])
+    return text
 
 
 def _render(attachment: Mapping[str, Any]) -> str:

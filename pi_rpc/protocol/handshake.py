@@ -57,6 +57,7 @@ METHOD_NAMES: tuple[str, ...] = (
     "continue",
     "abort",
     "compact",
+    "branch",
     "session/new",
     "session/open",
     "session/list",

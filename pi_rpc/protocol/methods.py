@@ -158,6 +158,17 @@ _ROWS: tuple[Method, ...] = (
         order="session",
     ),
     Method(
+        name="branch",
+        exchange="branch",
+        summary="Goes on from another entry: back to a user message, which is given back to be"
+        " changed and sent again, or to any other entry. What is left behind stays in the file."
+        " Cancelling the request, or `abort`, answers `cancelled: true`.",
+        params=c.BranchParams,
+        result=c.BranchResult,
+        errors=(*_RESHAPING, "entryNotFound"),
+        order="session",
+    ),
+    Method(
         name="session/new",
         exchange="sessions",
         summary="Begins a session. Its file appears with its first entry.",

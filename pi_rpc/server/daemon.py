@@ -31,7 +31,7 @@ _SIGNAL_BASE = 128
 _GRACE_S = 0.2
 _FLUSH_S = 0.5
 
-_OWN_END = {"prompt", "continue", "compact"}
+_OWN_END = {"prompt", "continue", "compact", "branch"}
 """Methods that answer their own cancellation with a result."""
 
 

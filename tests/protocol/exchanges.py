@@ -227,6 +227,22 @@ def compacting(home: Path) -> list[Said]:
         return client.said
 
 
+def branching(home: Path) -> list[Said]:
+    replies = [say("Steam."), say("In 1712."), say("In Dudley."), say("## Goal\nA place.")]
+    with Conversation(home, replies) as client:
+        client.begin(wishes(*BRIEF, "message_update"))
+        client.request("prompt", {"message": "What drives it?"})
+        client.request("prompt", {"message": "When was the first one built?"})
+        page = client.request("session/messages")["result"]
+        client.request("branch", {"entryId": page["entryIds"][2]})
+        client.request("prompt", {"message": "Where was the first one built?"})
+        back = {"entryId": page["entryIds"][3], "summarize": True, "label": "dates"}
+        client.request("branch", back)
+        client.request("branch", {"entryId": "root"})
+        client.request("branch", {"entryId": "ffffffff"})
+        return client.said
+
+
 def errors(home: Path) -> list[Said]:
     failure = {"error": {"message": "The engine is on fire", "status": 400}}
     replies = [[{"usage": {"input": 31}}, failure], [*say("Well,"), HOLD]]
@@ -325,6 +341,7 @@ EXCHANGES: dict[str, Exchange] = {
     "abort": Exchange(aborting),
     "cancel": Exchange(cancelling),
     "compact": Exchange(compacting),
+    "branch": Exchange(branching),
     "errors": Exchange(errors),
     "sessions": Exchange(several_sessions),
     "reopen": Exchange(reopening),
