@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from pi_rpc.protocol import conversation as c
 from pi_rpc.protocol import requests as r
+from pi_rpc.protocol import tree as t
 from pi_rpc.protocol.base import Empty, SessionNewParams, SessionParams
 from pi_rpc.protocol.events import WireEvent
 from pi_rpc.protocol.handshake import InitializeParams, InitializeResult
@@ -241,6 +242,34 @@ _ROWS: tuple[Method, ...] = (
         order="session",
     ),
     Method(
+        name="session/tree",
+        exchange="branch",
+        summary="The entries of all branches in brief, a page at a time: flat, each with its"
+        " parent.",
+        params=t.SessionTreeParams,
+        result=t.SessionTreeResult,
+        errors=_SESSION,
+        order="session",
+    ),
+    Method(
+        name="session/stats",
+        exchange="branch",
+        summary="How many messages and tool calls are in all branches, and what they used.",
+        params=SessionParams,
+        result=t.SessionStatsResult,
+        errors=_SESSION,
+        order="session",
+    ),
+    Method(
+        name="session/label",
+        exchange="branch",
+        summary="Labels an entry, or takes its label off; during a run at the end of the turn.",
+        params=t.SessionLabelParams,
+        result=Empty,
+        errors=(*_SESSION, "entryNotFound", "storage"),
+        order="session",
+    ),
+    Method(
         name="session/close",
         exchange="sessions",
         summary="Ends the session's run and its background commands, discards its queue, and"
@@ -256,6 +285,16 @@ _ROWS: tuple[Method, ...] = (
         exchange="queue",
         summary="Takes out what waits and gives it back; a run that is going on goes on.",
         params=SessionParams,
+        result=r.AbortResult,
+        errors=_SESSION,
+        order="session",
+    ),
+    Method(
+        name="queue/remove",
+        exchange="queue",
+        summary="Takes out one message that waits, by the `id` of its item, and gives it back;"
+        " gives nothing back when it does not wait any more.",
+        params=r.QueueRemoveParams,
         result=r.AbortResult,
         errors=_SESSION,
         order="session",

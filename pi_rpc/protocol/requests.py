@@ -35,6 +35,7 @@ __all__ = [
     "PromptResult",
     "QueueMessageParams",
     "QueueMessageResult",
+    "QueueRemoveParams",
     "SessionCloseParams",
     "SessionConfigureParams",
     "SessionEntriesParams",
@@ -147,6 +148,13 @@ class AbortResult(Wire, frozen=True, kw_only=True):
     """Texts that would have gone in at the end of the run, oldest first."""
     items: list[QueueItem]
     """Both, whole, steering first."""
+
+
+class QueueRemoveParams(SessionParams, frozen=True, kw_only=True):
+    """Which message to take out."""
+
+    id: str
+    """The `id` of the item in the queue."""
 
 
 # --- sessions -----------------------------------------------------------------------------------

@@ -173,6 +173,8 @@ def queueing(home: Path) -> list[Said]:
         client.until(lambda frame: "12 tests passed" in str(frame))
         client.request("followUp", {"message": "Then commit."})
         client.request("queue/clear")
+        sent = client.request("followUp", {"message": "And push."})
+        client.request("queue/remove", {"id": sent["result"]["queue"]["items"][0]["id"]})
         client.request("followUp", {"message": "Then say done."})
         client.request("steer", {"message": "In two words."})
         open_gate()
@@ -238,6 +240,9 @@ def branching(home: Path) -> list[Said]:
         client.request("prompt", {"message": "Where was the first one built?"})
         back = {"entryId": page["entryIds"][3], "summarize": True, "label": "dates"}
         client.request("branch", back)
+        client.request("session/label", {"entryId": page["entryIds"][1], "label": "steam"})
+        client.request("session/tree", {"query": "steam"})
+        client.request("session/stats")
         client.request("branch", {"entryId": "root"})
         client.request("branch", {"entryId": "ffffffff"})
         return client.said

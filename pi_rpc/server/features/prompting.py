@@ -81,6 +81,16 @@ async def handle_queue_clear(connection: Connection, request: Request) -> r.Abor
     )
 
 
+async def handle_queue_remove(connection: Connection, request: Request) -> r.AbortResult:
+    """Gives back one message; nothing when it does not wait any more."""
+    params = decode_params(r.QueueRemoveParams, request.params)
+    hosted = await connection.session(params.session_id)
+    queue = hosted.harness.remove_queued(params.id)
+    return r.AbortResult(
+        aborted=False, steering=queue.steering, follow_up=queue.follow_up, items=queue.items
+    )
+
+
 HANDLERS = {
     "prompt": handle_prompt,
     "continue": handle_continue,
@@ -88,6 +98,7 @@ HANDLERS = {
     "followUp": handle_follow_up,
     "abort": handle_abort,
     "queue/clear": handle_queue_clear,
+    "queue/remove": handle_queue_remove,
 }
 
 
