@@ -7,12 +7,13 @@ proportions of real sessions, as pi and we write them.
 import json
 import random
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 __all__ = ["write_session"]
 
-_TEXT = (
+_WORDS = (
     "the file reads lines and returns an error when a path is missing so that callers see what "
     'happened def class self None "quoted" {braces} [list] é \\ \t for in while not is lambda'
 )
@@ -35,7 +36,7 @@ def write_session(
         "cwd": cwd,
     }
     compaction = None if since_compaction is None else entries - entries * since_compaction // size
-    words = " ".join(_words(random.Random(entries), 1 << 20))
+    words = _text()
     with path.open("wb") as file:
         file.write(_line(header))
         parent: str | None = None
@@ -113,8 +114,13 @@ def _message(number: int, average: int, words: str) -> dict[str, Any]:
     return {"type": "message", "message": {**message, "timestamp": 1_767_225_600_000 + number}}
 
 
+@cache
+def _text() -> str:
+    return " ".join(_words(random.Random(1), 1 << 20))
+
+
 def _words(draw: random.Random, length: int) -> Iterator[str]:
-    words = _TEXT.split(" ")
+    words = _WORDS.split(" ")
     while length > 0:
         word = draw.choice(words) + ("\n" if draw.random() < 0.1 else "")
         length -= len(word) + 1

@@ -18,7 +18,7 @@ CHUNK = 1 << 20
 
 PIECE = 1 << 18
 """Bytes read at once by a ``Loader``."""
-_PIECES_AT_ONCE = 8
+_PIECES_AT_ONCE = 4
 
 HEADER_SCAN = 1 << 20
 """How far into a file its header may end."""

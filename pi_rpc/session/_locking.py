@@ -3,12 +3,13 @@
 Owns which sidecar belongs to a file. The lock itself is ``pi_rpc._os.locks``. All calls block.
 """
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from pi_rpc._os.locks import FileLock, LockHeldError
 from pi_rpc.session.storage import SessionLockedError
 
-__all__ = ["lock_session", "writer_of"]
+__all__ = ["lock_session", "writer_of", "writers_of"]
 
 
 def _sidecar(path: Path) -> Path:
@@ -44,3 +45,9 @@ def writer_of(path: Path) -> int | None:
     except OSError:
         return None
     return None
+
+
+def writers_of(paths: Iterable[Path]) -> dict[Path, int]:
+    """``writer_of`` for many files: those that have one."""
+    found = {path: writer_of(path) for path in paths}
+    return {path: pid for path, pid in found.items() if pid is not None}

@@ -18,8 +18,8 @@ KnownLine: TypeAlias = tuple[StoredEntry, int, int]
 """An entry that was read, and where; at -1 it is nowhere and has to be kept."""
 
 _HEAD = re.compile(
-    rb'\{"type":"message","id":"([^"\\]+)","parentId":(?:null|"([^"\\]+)"),'
-    rb'"timestamp":"[^"\\]*","message":\{"role":"(\w+)"'
+    rb'\{"type":"message","id":"([^"\\]+)","parentId":(?:"([^"\\]+)"|null),'
+    rb'"timestamp":"[^"]*","message":\{"role":"(\w+)"'
 ).match
 _SCALARS = rb'(?:,"\w+":(?:"[^"\\]*"|-?[0-9][0-9.eE+-]*|true|false|null))*'
 _USAGE = re.compile(rb'"usage":(\{[^}]*\}[^}]*\})' + _SCALARS + rb"\}\}").match

@@ -37,7 +37,6 @@ from pi_rpc.session.stored import EntryReader, StoredEntry
 
 __all__ = ["EntryTree", "leaf_entry"]
 
-_ROLES = {role.encode(): role for role in ("user", "assistant", "toolResult", "system")}
 _ROOT = -1
 _STRAY = -2
 _RECENT_BYTES = 4 << 20
@@ -238,22 +237,21 @@ class EntryTree:
 
     def _take_found(self, found: FoundLines) -> None:
         """By the ten thousand, so what can be done for all at once is."""
-        ids = [str(each, "utf-8", "replace") for each in found.ids]
-        roles = [_ROLES.get(role) or role.decode() for role in found.roles]
+        ids = b"\n".join(found.ids).decode("utf-8", "replace").split("\n")
         first, count = len(self._ids), len(ids)
-        new = self._by_id.keys().isdisjoint(ids) and len(set(ids)) == count
-        if not (found.is_chain and new):
-            self._take_apart(found, ids, roles)
+        places = dict(zip(ids, range(first, first + count), strict=True))
+        if not found.is_chain or len(places) < count or not self._by_id.keys().isdisjoint(places):
+            self._take_apart(found, ids)
             return
-        self._usage.add_json(found.usages)
-        self.message_count += count - roles.count("system")
-        parent = found.parents[0]
-        self._parents.append(self._parent(first, _text(parent)))
+        if found.usages:
+            self._usage.add_json(found.usages)
+        self.message_count += count - found.roles.count(b"system")
+        codes = {role: self._kind_code("message", str(role, "ascii")) for role in set(found.roles)}
+        self.kinds.extend([codes[role] for role in found.roles])
+        self._parents.append(self._parent(first, _text(found.parents[0])))
         self._parents.extend(range(first, first + count - 1))
-        codes = {role: self._kind_code("message", role) for role in set(roles)}
-        self.kinds.extend([codes[role] for role in roles])
         self._ids += ids
-        self._by_id.update(zip(ids, range(first, first + count), strict=True))
+        self._by_id |= places
         self._offsets.extend(found.offsets)
         self._lengths.extend(found.lengths)
         self._advance(first)
@@ -261,9 +259,10 @@ class EntryTree:
             self._branch.extend(range(first + 1, first + count))
         self._leaf = first + count - 1
 
-    def _take_apart(self, found: FoundLines, ids: list[str], roles: list[str]) -> None:
+    def _take_apart(self, found: FoundLines, ids: list[str]) -> None:
         """One by one: it is not simply a chain of new entries."""
         usages = iter(found.usages)
+        roles = [str(role, "ascii") for role in found.roles]
         for place, entry_id in enumerate(ids):
             usage = next(usages) if roles[place] == "assistant" else None
             if entry_id in self._by_id:

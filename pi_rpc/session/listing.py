@@ -6,6 +6,7 @@ into, nor sessions that are open. Whatever cannot be read is left out.
 
 import heapq
 import os
+from bisect import insort
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import TypeAlias
 import anyio
 
 from pi_rpc._os.threads import run_blocking
-from pi_rpc.session._locking import writer_of
+from pi_rpc.session._locking import writer_of, writers_of
 from pi_rpc.session._summary import StoredSession, Summary, read_header
 from pi_rpc.session._summary_index import Stamp, SummaryCache, read_indexes, write_indexes
 from pi_rpc.session.naming import session_id_in, valid_session_id
@@ -29,6 +30,7 @@ __all__ = [
     "list_sessions",
     "page_of",
     "writer_of",
+    "writers_of",
 ]
 
 TRASH = ".trash"
@@ -107,8 +109,7 @@ async def _first_page(
         for session in await _summaries(batch, cache):
             key = _key(session)
             if wanted(session) and (after is None or key > after):
-                found.append((key, session))
-        found.sort(key=lambda item: item[0])
+                insort(found, (key, session), key=lambda item: item[0])
     return _page([session for _, session in found[: limit + 1]], limit)
 
 
@@ -188,13 +189,13 @@ def _entries(folder: Path, wanted: Callable[[os.DirEntry[str]], bool]) -> list[P
 
 async def _summaries(batch: list[_Candidate], cache: SummaryCache) -> list[StoredSession]:
     async def summarise(candidate: _Candidate) -> None:
-        cached = cache.get(candidate.path)
-        if cached is None or cached[0] != candidate.stamp:
-            cache[candidate.path] = (candidate.stamp, await _summary(candidate.path))
+        cache[candidate.path] = (candidate.stamp, await _summary(candidate.path))
 
-    async with anyio.create_task_group() as tasks:
-        for candidate in batch:
-            tasks.start_soon(summarise, candidate)
+    unread = [each for each in batch if cache.get(each.path, (None,))[0] != each.stamp]
+    if unread:
+        async with anyio.create_task_group() as tasks:
+            for candidate in unread:
+                tasks.start_soon(summarise, candidate)
     summaries = [cache[candidate.path][1] for candidate in batch]
     return [summary for summary in summaries if summary is not None]
 

@@ -6,7 +6,7 @@ Owns how these read from and act on a session. Paging and cutting of messages is
 
 from pathlib import Path
 
-from msgspec import UNSET, Raw, UnsetType
+from msgspec import UNSET, Raw
 
 from pi_rpc._os.threads import run_blocking
 from pi_rpc.harness.errors import HarnessError
@@ -28,7 +28,7 @@ from pi_rpc.server.convert import (
 )
 from pi_rpc.server.pages import bounded, message_page
 from pi_rpc.session.context import transcript
-from pi_rpc.session.listing import writer_of
+from pi_rpc.session.listing import writers_of
 
 __all__ = ["HANDLERS"]
 
@@ -65,6 +65,8 @@ async def handle_list(connection: Connection, request: Request) -> r.SessionList
     written_here = {
         name for name, hosted in open_here.items() if not hosted.harness.session.read_only
     }
+    elsewhere = [each.path for each in page.sessions if each.session_id not in written_here]
+    writers = await run_blocking(writers_of, elsewhere)
     return r.SessionListResult(
         sessions=[
             r.SessionSummary(
@@ -80,9 +82,7 @@ async def handle_list(connection: Connection, request: Request) -> r.SessionList
                 phase=open_here[each.session_id].harness.phase
                 if each.session_id in open_here
                 else UNSET,
-                locked_pid=UNSET
-                if each.session_id in written_here
-                else await run_blocking(_writer, each.path),
+                locked_pid=writers.get(each.path, UNSET),
             )
             for each in page.sessions
         ],
@@ -170,10 +170,6 @@ HANDLERS = {
     "session/entries": handle_entries,
     "session/close": handle_close,
 }
-
-
-def _writer(path: Path) -> int | UnsetType:
-    return writer_of(path) or UNSET
 
 
 def _no_entry(entry_id: str) -> HarnessError:
