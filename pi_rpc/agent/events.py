@@ -221,7 +221,7 @@ class QueueItem(Wire, frozen=True, kw_only=True):
     """A message that waits."""
 
     id: str
-    """Names it within its session; a later version can remove a message by it."""
+    """Names it within its session, for `queue/remove`."""
     kind: Literal["steer", "followUp"]
     """When it is delivered."""
     text: str

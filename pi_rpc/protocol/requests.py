@@ -241,11 +241,9 @@ class SessionConfigureParams(SessionParams, frozen=True, kw_only=True):
     follow_up_mode: QueueMode | UnsetType = UNSET
     """How many waiting follow-ups go in at once."""
     auto_compaction: bool | UnsetType = UNSET
-    """Shorten the conversation when the context is full. This version cannot: true is
-    `unsupported`."""
+    """Shorten the conversation by itself when the context is full."""
     auto_retry: bool | UnsetType = UNSET
-    """Try failed model calls again where that may help. This version cannot: true is
-    `unsupported`."""
+    """Try failed model calls again where that may help."""
     permission_mode: PermissionMode | UnsetType = UNSET
     """What tools may do without asking."""
     active_tools: list[str] | UnsetType = UNSET
