@@ -196,6 +196,8 @@ class EntryTree:
         if position >= self._held_from:
             self._held[position] = stored
             return
+        if position in self._recent:
+            return
         self._recent[position] = stored
         self._recent_bytes += self._lengths[position]
         while self._recent_bytes > _RECENT_BYTES and self._recent:
