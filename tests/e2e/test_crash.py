@@ -7,6 +7,7 @@ it, in the middle of its line, after it and before anybody was told.
 import json
 import os
 import random
+import signal
 import subprocess
 import sys
 import threading
@@ -32,7 +33,7 @@ PROMPT = {"jsonrpc": "2.0", "id": 1, "method": "prompt", "params": {"message": "
 DIE_INSIDE_WRITE = """
 import os, signal, sys
 from pi_rpc.session import _file
-write = _file._write_all
+write = _file.write_all
 state = {"appends": 0}
 nth, fraction = int(sys.argv.pop()), float(sys.argv.pop())
 def dying(fd, data):
@@ -41,7 +42,7 @@ def dying(fd, data):
         write(fd, data[: int(len(data) * fraction)])
         os.kill(os.getpid(), signal.SIGKILL)
     write(fd, data)
-_file._write_all = dying
+_file.write_all = dying
 from pi_rpc.cli import main
 main(["--stdio"])
 """
@@ -162,7 +163,9 @@ def test_a_kill_inside_a_write_loses_no_announced_message(
     tmp_path: Path, nth: int, fraction: float
 ) -> None:
     argv = [sys.executable, "-c", DIE_INSIDE_WRITE, str(fraction), str(nth)]
-    told = announced(frames_until_end(start(tmp_path, argv)))
+    process = start(tmp_path, argv)
+    told = announced(frames_until_end(process))
+    assert process.returncode == -signal.SIGKILL
     stored = check(tmp_path, told)
     # The message being written was told to nobody; it is there only if all of it was written.
     assert len(told) == nth - FIRST_MESSAGE if nth >= FIRST_MESSAGE else told == {}

@@ -319,6 +319,8 @@ def test_a_process_id_that_cannot_be_one_is_ignored(tmp_path: Path, process_id: 
 def test_a_daemon_started_in_a_directory_that_is_gone_says_so(tmp_path: Path) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()
+    script = tmp_path / "script.json"
+    script.write_text(json.dumps({"replies": [{"steps": [say("never")]}]}))
     command = f'cd "{gone}" && rmdir "{gone}" && exec "$@"'
     done = subprocess.run(
         ["sh", "-c", command, "sh", *DAEMON, "--drain"],
@@ -326,6 +328,7 @@ def test_a_daemon_started_in_a_directory_that_is_gone_says_so(tmp_path: Path) ->
         env={
             **os.environ,
             "PI_CODING_AGENT_DIR": str(tmp_path),
+            "PI_RPC_SCRIPT": str(script),
             "PYTHONPATH": str(Path(__file__).parents[2]),
         },
         capture_output=True,
