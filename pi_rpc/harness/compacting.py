@@ -110,7 +110,7 @@ class Compactor:
         except SummaryCancelledError:
             aborted = True
             raise
-        except SummaryFailedError as failure:
+        except Exception as failure:
             error = str(failure)
             raise
         finally:

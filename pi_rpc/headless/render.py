@@ -45,6 +45,12 @@ class RunRenderer:
                 self._note(f"-> {event['toolName']} {_brief(arguments)}", "36")
             case "tool_execution_end":
                 self._draw_result(event)
+            case "auto_retry_start":
+                wait = event["delayMs"] / 1000
+                tries = f"{event['attempt']} of {event['maxAttempts']}"
+                self._note(f"trying again in {wait:g} s ({tries})", "33")
+            case "compaction_start":
+                self._note("shortening the conversation ...", "2")
             case "diagnostic":
                 self._note(f"{event['severity']}: {event['message']}", "33")
             case "agent_settled":

@@ -66,7 +66,7 @@ async def _prompt(hosted: HostedSession, prompt: str, as_json: bool) -> int:
     output = _WhileRead(_Lines(hosted) if as_json else _Text(), hosted.harness.stop)
     output.begin()
     hosted.harness.subscribe(output.take)
-    run = hosted.harness.prompt(PromptInput(prompt))
+    run = hosted.harness.prompt(await hosted.expanded(PromptInput(prompt)))
     assert isinstance(run, Run)
     async with anyio.create_task_group() as waiting:
         waiting.start_soon(_abort_on_interrupt, run)

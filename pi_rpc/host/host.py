@@ -7,7 +7,7 @@ to a session's harness and converts what it hears.
 
 import secrets
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import anyio
@@ -19,8 +19,10 @@ from pi_rpc.agent.ports import ToolContext
 from pi_rpc.harness.configuration import PermissionMode, SessionConfiguration
 from pi_rpc.harness.errors import HarnessError
 from pi_rpc.harness.harness import AgentHarness
+from pi_rpc.harness.inputs import PromptInput
 from pi_rpc.harness.model_registry import ModelRegistry
 from pi_rpc.harness.paths import sessions_dir
+from pi_rpc.harness.resources import ResourceError
 from pi_rpc.harness.runs import Limits
 from pi_rpc.host.project import ProjectSetup, load_project
 from pi_rpc.host.services import Services
@@ -70,6 +72,17 @@ class HostedSession:
     def id(self) -> str:
         """The session's id."""
         return self.harness.session.session_id
+
+    async def expanded(self, prompt: PromptInput) -> PromptInput:
+        """``prompt``, with ``/template`` or ``/skill:name`` replaced by what its file says."""
+        if not isinstance(prompt.content, str) or not prompt.content.startswith("/"):
+            return prompt
+        resources = self.harness.configuration.resources
+        try:
+            expansion = await run_blocking(resources.expand, prompt.content)
+        except ResourceError as error:
+            raise HarnessError("invalidParams", str(error), path="message") from None
+        return prompt if expansion is None else replace(prompt, content=expansion.text)
 
 
 class Host:

@@ -47,7 +47,7 @@ __all__ = ["Connection", "Feature"]
 
 _log = logging.getLogger("pi_rpc.server")
 
-_SETTLE_S = 0.7
+_SETTLE_S = 1.0
 """How long runs may take to say how they ended, once the client has gone."""
 
 Feature: TypeAlias = Callable[["Connection", Request], Awaitable[Any]]

@@ -7,7 +7,6 @@ death of the client's process, a broken pipe. A second signal ends at once.
 import logging
 import math
 import os
-import signal
 from dataclasses import dataclass
 
 import anyio
@@ -20,12 +19,11 @@ from pi_rpc.jsonrpc.stdio import Transport
 from pi_rpc.server.connection import Connection
 from pi_rpc.server.features import FEATURES
 from pi_rpc.server.greeting import Greeting
+from pi_rpc.server.signals import ENDING, SIGNAL_BASE, EarlySignals
 
 __all__ = ["DaemonOptions", "serve"]
 
 _log = logging.getLogger("pi_rpc.server")
-
-_SIGNAL_BASE = 128
 
 # Together with what closing sessions may take this stays below the two seconds of an orderly end.
 _GRACE_S = 0.2
@@ -43,7 +41,9 @@ class DaemonOptions:
     drain: bool = False
 
 
-async def serve(transport: Transport, greeted: Greeting | None, options: DaemonOptions) -> int:
+async def serve(
+    transport: Transport, greeted: Greeting | None, options: DaemonOptions, early: EarlySignals
+) -> int:
     """Serve one client until it goes; returns the exit code. ``greeted``: already initialized."""
     exit_code = 0
     async with anyio.create_task_group() as task_group:
@@ -60,7 +60,7 @@ async def serve(transport: Transport, greeted: Greeting | None, options: DaemonO
         connection.peer = peer
         if greeted is not None:
             connection.begin(greeted)
-        task_group.start_soon(_end_on_signal, connection)
+        task_group.start_soon(_end_on_signal, connection, early)
         task_group.start_soon(_end_with_client, connection)
         task_group.start_soon(_preload, connection)
         try:
@@ -73,19 +73,22 @@ async def serve(transport: Transport, greeted: Greeting | None, options: DaemonO
     return exit_code
 
 
-async def _end_on_signal(connection: Connection) -> None:
-    names = [signal.SIGINT, signal.SIGTERM]
-    if hasattr(signal, "SIGHUP"):
-        names.append(signal.SIGHUP)
-    with anyio.open_signal_receiver(*names) as received:
+async def _end_on_signal(connection: Connection, early: EarlySignals) -> None:
+    with anyio.open_signal_receiver(*ENDING) as received:
+        if early.pending is not None:
+            _end(connection, early.pending)
         async for number in received:
             if connection.exit_code is not None:
-                os._exit(_SIGNAL_BASE + number)
-            connection.exit_code = _SIGNAL_BASE + number
-            if connection.peer is not None:
-                # Also with ``--drain``: somebody wants it to end, whether the client reads or not.
-                connection.peer.hurry(grace_s=_GRACE_S, flush_s=_FLUSH_S)
-            connection.stop()
+                os._exit(SIGNAL_BASE + number)
+            _end(connection, number)
+
+
+def _end(connection: Connection, number: int) -> None:
+    connection.exit_code = SIGNAL_BASE + number
+    if connection.peer is not None:
+        # Also with ``--drain``: somebody wants it to end, whether the client reads or not.
+        connection.peer.hurry(grace_s=_GRACE_S, flush_s=_FLUSH_S)
+    connection.stop()
 
 
 async def _end_with_client(connection: Connection) -> None:

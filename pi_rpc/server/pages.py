@@ -10,6 +10,7 @@ from msgspec import Raw
 from pi_rpc.harness.errors import HarnessError
 from pi_rpc.protocol.encode import encode
 from pi_rpc.session.context import TranscriptItem
+from pi_rpc.session.stored import StoredEntry
 
 __all__ = ["MessagePage", "message_page"]
 
@@ -45,7 +46,8 @@ def message_page(
             )
         end = places[0]
     start = max(0, end - limit) if limit is not None else 0
-    newest_first = bounded(_cut(item.message, max_bytes) for item in reversed(items[start:end]))
+    most = min(max_bytes or _PAGE_BYTES, _PAGE_BYTES)
+    newest_first = bounded(_cut(item.message, most) for item in reversed(items[start:end]))
     messages = newest_first[::-1]
     start = end - len(messages)
     return MessagePage(
@@ -67,9 +69,23 @@ def bounded(values: Iterable[Raw]) -> list[Raw]:
     return page
 
 
-def _cut(message: Any, max_bytes: int | None) -> Raw:
+def whole_or_head(stored: StoredEntry) -> Raw:
+    """An entry; of one that no answer can carry only what places it in the tree."""
+    if len(stored.json) <= _PAGE_BYTES:
+        return Raw(stored.json)
+    head = {
+        "type": stored.type,
+        "id": stored.id,
+        "parentId": stored.parent_id,
+        "timestamp": stored.timestamp,
+        "truncated": True,
+    }
+    return Raw(encode(head))
+
+
+def _cut(message: Any, max_bytes: int) -> Raw:
     whole = encode(message)
-    if max_bytes is None or len(whole) <= max_bytes:
+    if len(whole) <= max_bytes:
         return Raw(whole)
     # Shorten every long string evenly until it fits; small fields survive, so it stays a message.
     plain = msgspec.json.decode(whole)

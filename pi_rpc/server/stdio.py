@@ -5,12 +5,14 @@ Owns the first milliseconds: nothing asynchronous and nothing heavy is imported 
 """
 
 import logging
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pi_rpc.jsonrpc.stdio import StdioTransport, claim_stdio
 from pi_rpc.server.greeting import answer_first_frame
+from pi_rpc.server.signals import EarlySignals
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -19,14 +21,17 @@ __all__ = ["run_stdio"]
 
 
 def run_stdio(arguments: "Namespace") -> int:
-    """Serve the client at standard input and output; returns the exit code."""
+    """Serve the client at standard input and output; ends the process, or returns an exit code."""
     transport = StdioTransport(*claim_stdio())
     try:
         _log_to(arguments.log_level, arguments.log_file)
     except OSError as error:
         sys.stderr.write(f"pi-rpc: cannot write the log file: {error}\n")
         return 2
+    early = EarlySignals()
+    early.install()
     greeted = answer_first_frame(transport)
+    early.waiting = False
 
     import anyio
 
@@ -39,7 +44,10 @@ def run_stdio(arguments: "Namespace") -> int:
         tools=None if arguments.tools is None else tuple(arguments.tools),
     )
     options = DaemonOptions(defaults=defaults, drain=arguments.drain)
-    return anyio.run(serve, transport, greeted, options)
+    code = anyio.run(serve, transport, greeted, options, early)
+    # Everything has ended in order; what is left is a thread that may still be importing ahead.
+    logging.shutdown()
+    os._exit(code)
 
 
 def _log_to(level: str, file: str | None) -> None:

@@ -339,3 +339,36 @@ def test_a_daemon_started_in_a_directory_that_is_gone_says_so(tmp_path: Path) ->
     assert [each["id"] for each in answers] == [0, 1]
     assert b"Traceback" not in done.stderr
     assert done.returncode == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+@pytest.mark.parametrize("greeted", [False, True])
+def test_a_signal_in_the_first_moments_ends_the_daemon_in_order(
+    tmp_path: Path, number: signal.Signals, greeted: bool
+) -> None:
+    daemon = subprocess.Popen(
+        DAEMON,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PI_CODING_AGENT_DIR": str(tmp_path)},
+    )
+    with daemon:
+        assert daemon.stdin is not None
+        assert daemon.stdout is not None
+        assert daemon.stderr is not None
+        if greeted:
+            daemon.stdin.write(json.dumps(INITIALIZE).encode() + b"\n")
+            daemon.stdin.flush()
+            assert json.loads(daemon.stdout.readline())["id"] == 0
+        else:
+            # It has claimed its streams, so it listens to signals too, or will in a moment.
+            while not os.path.samefile(f"/proc/{daemon.pid}/fd/0", os.devnull):
+                assert daemon.poll() is None
+        daemon.send_signal(number)
+        try:
+            assert daemon.wait(DEADLINE_S) in {128 + number, -number}
+            assert greeted is False or daemon.returncode == 128 + number
+            assert daemon.stderr.read() == b""
+        finally:
+            daemon.kill()

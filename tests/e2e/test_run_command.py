@@ -276,3 +276,21 @@ def test_the_demo_fails_with_a_line_when_its_model_does_not_exist(tmp_path: Path
     assert done.returncode == 1
     assert b"nobody/nothing" in done.stdout + done.stderr
     assert b"Traceback" not in done.stderr
+
+
+def test_a_template_is_called_up_by_its_name(tmp_path: Path) -> None:
+    prompts = tmp_path / "prompts"
+    prompts.mkdir()
+    (prompts / "greet.md").write_text("Say hello to $1 and $2.\n")
+    done = run(tmp_path, "run", "--json", "/greet Ada Grace", replies=[[say("hello")]])
+    assert done.returncode == 0
+    said = [each for each in lines(done.stdout) if each["type"] == "message_end"]
+    assert said[0]["message"]["content"].strip() == "Say hello to Ada and Grace."
+
+
+def test_a_retry_says_that_it_is_one(tmp_path: Path) -> None:
+    tmp_path.joinpath("settings.json").write_text('{"retry": {"baseDelayMs": 1}}')
+    busy = {"error": {"message": "overloaded", "status": 503}}
+    done = run(tmp_path, "run", "go", replies=[[busy], [say("at last")]])
+    assert done.stdout == b"at last\n"
+    assert b"trying again in 0.001 s (1 of 3)" in done.stderr

@@ -4,14 +4,11 @@ Owns when each is answered and what its cancellation means. Who may start what i
 """
 
 import binascii
-from dataclasses import replace
 
 from msgspec import UNSET, to_builtins
 
-from pi_rpc._os.threads import run_blocking
 from pi_rpc.harness.inputs import PromptInput
 from pi_rpc.harness.queue import QueuedMessage, QueueKind
-from pi_rpc.harness.resources import ResourceError
 from pi_rpc.harness.runs import Run, RunOutcome
 from pi_rpc.host.host import HostedSession
 from pi_rpc.jsonrpc.errors import invalid_params
@@ -179,19 +176,7 @@ async def _input(
     for place, image in enumerate(prompt.all_images):
         if not _is_base64(image.data):
             raise invalid_params(f"image {place}: expected base64 data", path="images")
-    return await _expanded(hosted, prompt)
-
-
-async def _expanded(hosted: HostedSession, prompt: PromptInput) -> PromptInput:
-    """``/template`` and ``/skill:name`` stand for what their files say."""
-    if not isinstance(prompt.content, str) or not prompt.content.startswith("/"):
-        return prompt
-    resources = hosted.harness.configuration.resources
-    try:
-        expansion = await run_blocking(resources.expand, prompt.content)
-    except ResourceError as error:
-        raise invalid_params(str(error), path="message") from None
-    return prompt if expansion is None else replace(prompt, content=expansion.text)
+    return await hosted.expanded(prompt)
 
 
 def _is_base64(data: str) -> bool:

@@ -6,7 +6,7 @@ Owns how these read from and act on a session. Paging and cutting of messages is
 
 from pathlib import Path
 
-from msgspec import UNSET, Raw
+from msgspec import UNSET
 
 from pi_rpc._os.threads import run_blocking
 from pi_rpc.harness.errors import HarnessError
@@ -26,7 +26,7 @@ from pi_rpc.server.convert import (
     session_state,
     wire_text,
 )
-from pi_rpc.server.pages import bounded, message_page
+from pi_rpc.server.pages import bounded, message_page, whole_or_head
 from pi_rpc.session.context import transcript
 from pi_rpc.session.listing import writers_of
 
@@ -129,7 +129,7 @@ async def handle_entry(connection: Connection, request: Request) -> r.SessionEnt
     stored = hosted.harness.session.entry(params.entry_id)
     if stored is None:
         raise _no_entry(params.entry_id)
-    return r.SessionEntryResult(entry=Raw(stored.json))
+    return r.SessionEntryResult(entry=whole_or_head(stored))
 
 
 async def handle_entries(connection: Connection, request: Request) -> r.SessionEntriesResult:
@@ -144,7 +144,7 @@ async def handle_entries(connection: Connection, request: Request) -> r.SessionE
             raise _no_entry(params.since)
         first = places[0]
     last = first + params.limit if params.limit else len(entries)
-    page = bounded(Raw(each.json) for each in entries[first:last])
+    page = bounded(whole_or_head(each) for each in entries[first:last])
     return r.SessionEntriesResult(
         entries=page,
         leaf_id=hosted.harness.session.leaf_id,
