@@ -108,7 +108,8 @@ def fitting(model: type[_Model], raw: dict[str, Any], path: Path) -> tuple[_Mode
             problems = [
                 f"{path}: {_spelled(where)}: {reason}; ignored" for where, reason in doomed.items()
             ]
-        raw = _without(raw, doomed.keys())
+        # What no key is to blame for is the fault of all of them.
+        raw = {} if () in doomed else _without(raw, doomed)
 
 
 def _deepest(raw: Any, location: tuple[str | int, ...]) -> _Path:
@@ -127,20 +128,19 @@ def _deepest(raw: Any, location: tuple[str | int, ...]) -> _Path:
     return tuple(found)
 
 
-def _without(value: Any, doomed: Collection[_Path], at: _Path = ()) -> Any:
-    if isinstance(value, dict):
-        return {
-            key: _without(each, doomed, (*at, key))
-            for key, each in value.items()
-            if (*at, key) not in doomed
-        }
-    if isinstance(value, list):
-        return [
-            _without(each, doomed, (*at, index))
-            for index, each in enumerate(value)
-            if (*at, index) not in doomed
-        ]
-    return value
+def _without(value: Any, doomed: Collection[_Path]) -> Any:
+    """``value`` without what is at the paths ``doomed``; all that is beside them is shared."""
+    below: dict[str | int, list[_Path]] = {}
+    for first, *rest in doomed:
+        below.setdefault(first, []).append(tuple(rest))
+    gone = {step for step, paths in below.items() if () in paths}
+    steps = enumerate(value) if isinstance(value, list) else value.items()
+    kept = {
+        step: _without(each, below[step]) if step in below else each
+        for step, each in steps
+        if step not in gone
+    }
+    return list(kept.values()) if isinstance(value, list) else kept
 
 
 def _spelled(where: _Path) -> str:

@@ -56,3 +56,41 @@ def test_no_text_fails_otherwise(text: str) -> None:
             parse_front_matter(each)
         except FrontMatterError:
             continue
+
+
+LAUGHS = "\n".join(
+    ["a0: &a0 [1]"]
+    + [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 12)]
+    + ["description: *a11"]
+)
+
+
+@pytest.mark.parametrize(
+    ("written", "reason"),
+    [
+        (LAUGHS, r"\(line 2\): aliases and anchors are not supported"),
+        ("a: 1\nb: &b text", r"\(line 3\): aliases and anchors are not supported"),
+        ("a: &a [*a]", "aliases and anchors are not supported"),
+        ("a: *b", "aliases and anchors are not supported"),
+        ("a: " + "[" * 50_000, "nested more than 32 levels deep"),
+        ("a: " + "{b: " * 10_000, "nested more than 32 levels deep"),
+        ("- " * 20_000, "nested more than 32 levels deep"),
+        ("a: [" + "1," * 30_000 + "]", "more than 2000 values"),
+        ("a: " + "b" * 65_536, "longer than 65536 characters"),
+        ("a: !!bool maybe", "a value that is none of its kind"),
+        ('a: !!int ""', "a value that is none of its kind"),
+        ("a: !!timestamp x", "a value that is none of its kind"),
+        ("a: 1" + ":10" * 300 + ".5", "a value that is none of its kind"),
+    ],
+)
+def test_what_would_cost_much_to_read_is_refused_with_its_reason(written: str, reason: str) -> None:
+    with pytest.raises(FrontMatterError, match=reason):
+        parse_front_matter(f"---\n{written}\n---\nbody")
+
+
+def test_as_many_levels_as_people_write_are_read() -> None:
+    keys, _ = parse_front_matter("---\na: " + "[" * 30 + "x" + "]" * 30 + "\n---\n")
+    value = keys["a"]
+    while isinstance(value, list):
+        (value,) = value
+    assert value == "x"

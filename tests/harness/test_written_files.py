@@ -6,13 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from pi_rpc.harness._selection import IgnoreRules
-from pi_rpc.harness._written import MAX_JSON_BYTES, read_object
+from pi_rpc.harness._front_matter_keys import SkillKeys
+from pi_rpc.harness._selection import IgnoreRules, Selection
+from pi_rpc.harness._written import MAX_JSON_BYTES, fitting, read_object
 from pi_rpc.harness.context_files import load_context_files
 from pi_rpc.harness.credentials import Credentials
 from pi_rpc.harness.model_registry import ModelRegistry
+from pi_rpc.harness.prompt_templates import find_templates
 from pi_rpc.harness.settings import Settings, load_settings
+from pi_rpc.harness.skills import Place, find_skills
 from pi_rpc.harness.trust import RewriteError, TrustStore
+from tests.harness.test_front_matter import LAUGHS
 
 
 def _huge(path: Path) -> None:
@@ -84,3 +88,48 @@ def test_ignore_files_and_marks_of_worktrees_that_are_no_files_say_nothing(tmp_p
     (tmp_path / "own").mkdir()
     os.mkfifo(tmp_path / "own" / "commondir")
     assert [file.text for file in load_context_files(tmp_path, tmp_path / "agent")] == ["here"]
+
+
+@pytest.mark.parametrize(
+    ("written", "says"),
+    [
+        (LAUGHS, "(line 2): aliases and anchors are not supported"),
+        ("description: " + "[" * 50_000, "(line 2): nested more than 32 levels deep"),
+    ],
+    ids=["aliases", "deep"],
+)
+def test_skills_and_templates_that_would_cost_much_are_named(
+    tmp_path: Path, written: str, says: str
+) -> None:
+    path = tmp_path / "SKILL.md"
+    path.write_text(f"---\n{written}\n---\nbody")
+    place = Place(path=tmp_path, scope="user", selection=Selection((), tmp_path))
+    expected = [f"{path}: the front matter is not supported {says}; ignored"]
+    problems: list[str] = []
+    assert find_skills([place], problems) == []
+    assert problems == expected
+    problems = []
+    assert find_templates([place], problems) == []
+    assert problems == expected
+
+
+def test_what_is_beside_a_value_that_does_not_fit_is_not_copied(tmp_path: Path) -> None:
+    shared: list[object] = [1]
+    for _ in range(60):
+        shared = [shared, shared]
+    raw = {"name": "n", "description": shared, "other": shared}
+    keys, problems = fitting(SkillKeys, raw, tmp_path / "SKILL.md")
+    assert (keys.name, keys.description) == ("n", None)
+    assert [problem.split(": ")[1] for problem in problems] == ["description"]
+
+
+@pytest.mark.parametrize("depth", [500, 900, 5_000, 200_000])
+def test_settings_nested_however_deep_end_with_a_problem_at_most(
+    tmp_path: Path, depth: int
+) -> None:
+    path = tmp_path / "settings.json"
+    path.write_text('{"defaultModel": ' + '{"a": ' * depth + "1" + "}" * depth + "}")
+    settings, problems = load_settings(tmp_path)
+    assert settings == Settings()
+    assert len(problems) == 1
+    assert problems[0].startswith(f"{path}: ")
