@@ -7,7 +7,7 @@ of a later version. Results are for reading only; the stored bytes never change.
 
 import json
 import re
-from math import isfinite
+import sys
 from typing import Any, TypeGuard
 
 __all__ = ["clean_json", "plain_object", "repaired_message", "repaired_usage"]
@@ -28,30 +28,58 @@ _BLOCKS_OF_ROLE = {
     "toolResult": {"text", "image"},
     "assistant": {"text", "thinking", "toolCall"},
 }
+_LARGEST = sys.float_info.max
+_INSTEAD = {"Infinity": _LARGEST, "-Infinity": -_LARGEST, "NaN": None}
+_MOST_DIGITS = 309
 _HALF_PAIR = re.compile("[\ud800-\udfff]")
 
 
 def plain_object(line: bytes) -> dict[str, Any] | None:
     """The JSON object of a line, read as a browser would read it; None when it is none.
 
-    Invalid UTF-8 and halves of surrogate pairs become U+FFFD.
+    Invalid UTF-8 and halves of surrogate pairs become U+FFFD, numbers beyond all doubles the
+    largest one.
     """
     try:
-        value = json.loads(line.decode("utf-8", "replace"), parse_constant=_refuse)
+        value = _load(line.decode("utf-8", "replace"))
         if not isinstance(value, dict):
             return None
         text = json.dumps(value, ensure_ascii=False)
         if _HALF_PAIR.search(text):
-            value = json.loads(_HALF_PAIR.sub("\ufffd", text))
+            value = _load(_HALF_PAIR.sub("\ufffd", text))
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
 
 
 def clean_json(value: dict[str, Any]) -> bytes:
-    """The JSON text of what ``plain_object`` gave."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    """The JSON text of what ``plain_object`` gave.
+
+    Valid whatever was put in: infinite numbers become the largest finite ones, which keeps a field
+    a number, and NaN becomes null.
+    """
+    try:
+        text = _dump(value)
+    except ValueError:
+        text = _dump(json.loads(json.dumps(value), parse_constant=_INSTEAD.__getitem__))
     return text.encode("utf-8")
+
+
+def _load(text: str) -> Any:
+    return json.loads(text, parse_constant=_refuse, parse_float=_finite, parse_int=_integer)
+
+
+def _dump(value: dict[str, Any]) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def _finite(digits: str) -> float:
+    return max(-_LARGEST, min(float(digits), _LARGEST))
+
+
+def _integer(digits: str) -> int | float:
+    # Python refuses to read integers of some thousand digits; no double is that large.
+    return int(digits) if len(digits) <= _MOST_DIGITS else _finite(digits)
 
 
 def _refuse(word: str) -> Any:
@@ -132,11 +160,14 @@ def repaired_usage(usage: Any) -> dict[str, Any]:
 
 
 def _is_number(value: Any) -> TypeGuard[float]:
-    if isinstance(value, float):
-        return isfinite(value)
-    return isinstance(value, int) and not isinstance(value, bool)
+    """A number that fits where whole ones are kept, in 64 bits; NaN and infinity are none."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return -(2**63) <= value < 2**63
 
 
 def _whole(value: Any) -> Any:
     """JSON knows one kind of number: 5.0 is 5."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+    if isinstance(value, float) and value.is_integer() and _is_number(value):
+        return int(value)
+    return value

@@ -6,7 +6,7 @@ Owns reading a file for that, one piece at a time. All calls block and are short
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import msgspec
 from msgspec import Raw, Struct
@@ -22,6 +22,8 @@ __all__ = ["StoredSession", "Summary", "read_header"]
 _FIRST_MESSAGE = 500
 """Characters of the first message that are kept."""
 _HEADER_PIECE = 1 << 16
+_LAST_MOMENT = 8.64e15
+"""Unix milliseconds that a date of JavaScript can have at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +129,9 @@ class Summary:
         if message.role not in ("user", "assistant"):
             return
         moment = message.timestamp
-        if not isinstance(moment, int | float) and isinstance(entry.timestamp, str):
+        if not _is_moment(moment) and isinstance(entry.timestamp, str):
             moment = ms_of_iso(entry.timestamp)
-        if isinstance(moment, int | float):
+        if _is_moment(moment):
             self._active_ms = max(self._active_ms or 0, int(moment))
         if message.role == "user" and not self._first:
             self._first = _text(message.content)
@@ -160,7 +162,14 @@ def _readable(line: bytes) -> _Line | None:
         fields = plain_object(line) if line.strip() else None
     if fields is None or not isinstance(fields.get("type"), str):
         return None
-    return _decode_line(clean_json(fields))
+    try:
+        return _decode_line(clean_json(fields))
+    except _UNREADABLE:
+        return None
+
+
+def _is_moment(value: Any) -> TypeGuard[float]:
+    return isinstance(value, int | float) and abs(value) <= _LAST_MOMENT
 
 
 def _text(content: Raw) -> str:

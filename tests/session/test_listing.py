@@ -117,6 +117,36 @@ async def test_damaged_lines_do_not_hide_a_session(tmp_path: Path) -> None:
     assert (item.first_message, item.message_count, item.name) == ("a b", 5, None)
 
 
+BEYOND = ["1e400", "-1e400", "1e300", "9" * 30, "9" * 400, "9" * 5_000]
+"""Numbers that are JSON, and too large for what reads them."""
+
+
+@pytest.mark.parametrize("number", BEYOND, ids=len)
+async def test_numbers_beyond_all_bounds_hide_neither_a_session_nor_its_folder(
+    tmp_path: Path, number: str
+) -> None:
+    stored(tmp_path, "good", said("user", "x", 9_000))
+    path = stored(tmp_path, "odd", said("user", "first", 7_000))
+    with path.open("a") as file:
+        file.write(
+            f'{{"type":"message","id":"b","parentId":null,"timestamp":{number},'
+            f'"message":{{"role":"user","content":"later","timestamp":{number}}}}}\n'
+            f'{{"type":"session_info","id":"c","parentId":"b","timestamp":{number},"name":"n"}}\n'
+        )
+    good, odd = (await list_sessions([tmp_path])).sessions
+    assert (good.session_id, odd.session_id) == ("good", "odd")
+    assert (odd.name, odd.message_count, odd.first_message) == ("n", 2, "first")
+    assert odd.modified_ms == 7_000
+    assert await listed(tmp_path) == ["good", "odd"]
+
+
+@pytest.mark.parametrize("number", BEYOND, ids=len)
+async def test_a_header_with_such_a_number_is_listed(tmp_path: Path, number: str) -> None:
+    header = '{"type":"session","version":3,"id":"odd","cwd":"/w","timestamp":%s,"more":%s}\n'
+    (tmp_path / "a.jsonl").write_text(header % (number, number))
+    assert await listed(tmp_path) == ["odd"]
+
+
 async def test_only_sessions_of_a_directory_are_listed(tmp_path: Path) -> None:
     stored(tmp_path, "one", cwd="/w")
     stored(tmp_path, "two", cwd="/w/x")
