@@ -10,7 +10,7 @@ import re
 import sys
 from typing import Any, TypeGuard
 
-__all__ = ["clean_json", "plain_object", "repaired_message", "repaired_usage"]
+__all__ = ["clean_json", "is_number", "plain_object", "repaired_message", "repaired_usage"]
 
 _STOP_REASONS = ("stop", "length", "toolUse", "error", "aborted", "deferred")
 _USAGE = ("input", "output", "cacheRead", "cacheWrite", "totalTokens")
@@ -91,7 +91,7 @@ def repaired_message(message: dict[str, Any], timestamp: int) -> dict[str, Any]:
     role = message.get("role")
     fixed = {key: _whole(value) for key, value in message.items() if value is not None}
     moment = fixed.get("timestamp")
-    fixed["timestamp"] = int(moment) if _is_number(moment) else timestamp
+    fixed["timestamp"] = int(moment) if is_number(moment) else timestamp
     if isinstance(role, str) and role in _BLOCKS_OF_ROLE:
         fixed["content"] = _content(message.get("content"), role)
     if role == "assistant":
@@ -145,12 +145,12 @@ def repaired_usage(usage: Any) -> dict[str, Any]:
     """Tokens and cost with every number there; what is none is 0."""
     given = usage if isinstance(usage, dict) else {}
     cost = given.get("cost")
-    fixed = {key: value for key, value in given.items() if _is_number(value)}
+    fixed = {key: value for key, value in given.items() if is_number(value)}
     fixed = {key: int(value) for key, value in fixed.items()}
     whole_cost = {
         key: value
         for key, value in (cost if isinstance(cost, dict) else {}).items()
-        if _is_number(value)
+        if is_number(value)
     }
     return {
         **dict.fromkeys(_USAGE, 0),
@@ -159,7 +159,7 @@ def repaired_usage(usage: Any) -> dict[str, Any]:
     }
 
 
-def _is_number(value: Any) -> TypeGuard[float]:
+def is_number(value: Any) -> TypeGuard[float]:
     """A number that fits where whole ones are kept, in 64 bits; NaN and infinity are none."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
@@ -168,6 +168,6 @@ def _is_number(value: Any) -> TypeGuard[float]:
 
 def _whole(value: Any) -> Any:
     """JSON knows one kind of number: 5.0 is 5."""
-    if isinstance(value, float) and value.is_integer() and _is_number(value):
+    if isinstance(value, float) and value.is_integer() and is_number(value):
         return int(value)
     return value

@@ -18,7 +18,7 @@ from pi_rpc.agent.messages import (
     default_roles,
     role_of,
 )
-from pi_rpc.session._repair import clean_json, plain_object, repaired_message
+from pi_rpc.session._repair import clean_json, is_number, plain_object, repaired_message
 from pi_rpc.session.entries import (
     ENTRY_TYPES,
     AnyEntry,
@@ -359,7 +359,8 @@ class EntryReader:
             fields |= {"content": as_message["content"], "display": as_message["display"]}
         elif stored.type == "compaction":
             fields.setdefault("firstKeptEntryId", stored.id)
-            fields.setdefault("tokensBefore", 0)
+            before = fields.get("tokensBefore")
+            fields["tokensBefore"] = int(before) if is_number(before) else 0
         elif stored.type == "branch_summary":
             fields.setdefault("fromId", None)
         try:

@@ -10,7 +10,7 @@ import pytest
 
 from pi_rpc.session import JsonlSession, JsonlSessionRepo
 from pi_rpc.session._repair import clean_json, plain_object
-from pi_rpc.session.entries import MessageEntry
+from pi_rpc.session.entries import CompactionEntry, MessageEntry
 from tests.session.builders import ids, texts, user_entry
 from tests.session.test_store import HEADER, line
 
@@ -118,3 +118,24 @@ async def test_a_fork_keeps_the_conversation_behind_such_a_number(
     again = await JsonlSession.open(fork.path)
     assert texts(again) == ["a", "b", "c", "d"]
     await again.aclose()
+
+
+@pytest.mark.parametrize(
+    ("number", "tokens"),
+    [("1e400", 0), ("9" * 5_000, 0), ('"many"', 0), ("7.5", 7)],
+    ids=["infinite", "many digits", "text", "fraction"],
+)
+async def test_a_compaction_counts_whatever_number_it_holds(
+    tmp_path: Path, number: str, tokens: int
+) -> None:
+    path = tmp_path / "s.jsonl"
+    compaction = (
+        '{"type":"compaction","id":"c","parentId":"a","timestamp":"t","summary":"s",'
+        f'"firstKeptEntryId":"a","tokensBefore":{number}}}\n'
+    )
+    path.write_bytes(HEADER + line("a", None) + compaction.encode())
+    session = await JsonlSession.open(path, read_only=True)
+    entry = session.branch()[-1].entry
+    assert isinstance(entry, CompactionEntry)
+    assert (entry.summary, entry.tokens_before) == ("s", tokens)
+    await session.aclose()
