@@ -169,6 +169,10 @@ class AgentLoopConfig:
     """Rewrites the messages of one request, before ``convert_to_llm``; the transcript stays."""
     get_api_key: Callable[[str], MaybeAwaitable[str | None]] | None = None
     """The key for a provider's id, asked before each request; None: that of ``stream_options``."""
+    prepare_request: (
+        Callable[[Model, StreamOptions, AbortSignal], MaybeAwaitable[StreamOptions]] | None
+    ) = None
+    """Changes the options of one request, just before it is made."""
     should_stop_after_turn: Callable[[TurnContext], MaybeAwaitable[bool]] | None = None
     """True ends the run after the turn; queues are not asked."""
     prepare_next_turn: Callable[[TurnContext], MaybeAwaitable[LoopTurnUpdate | None]] | None = None

@@ -334,6 +334,8 @@ class _Run:
                 signal=signal,
                 thinking_level=config.thinking_level,
             )
+            if config.prepare_request is not None:
+                options = await call_hook(config.prepare_request, config.model, options, signal)
             specs = [ToolSpec(tool.name, tool.description, tool.parameters) for tool in self.tools]
             request = Context(converted, self.system_prompt, specs)
             return config.stream_fn(config.model, request, options)

@@ -193,6 +193,11 @@ class MessageRoles:
         self._roles[config.tag] = MessageRole(config.tag, struct, reads_as)
         self._decoders[config.tag] = msgspec.json.Decoder(struct)
 
+    def remove(self, role: str) -> None:
+        """Take a role out; its messages are opaque from then on."""
+        self._roles.pop(role, None)
+        self._decoders.pop(role, None)
+
     def get(self, role: str) -> MessageRole | None:
         """The role of that name, if it is registered."""
         return self._roles.get(role)
@@ -261,12 +266,23 @@ def role_of(message: AgentMessage) -> str:
 
 
 def convert_to_llm(messages: Iterable[AgentMessage], roles: MessageRoles) -> list[Message]:
-    """What a model is sent of a transcript: each message as its role reads, others dropped."""
+    """What a model is sent of a transcript: each message as its role reads, others dropped.
+
+    A message that was read before its role was registered is decoded now, and dropped if it does
+    not have the role's shape.
+    """
     converted: list[Message] = []
     for message in messages:
         role = roles.get(role_of(message))
-        if role is not None and role.reads_as is not None:
-            converted.extend(role.reads_as(message))
+        if role is None or role.reads_as is None:
+            continue
+        known = message
+        if isinstance(message, OpaqueMessage):
+            try:
+                known = roles.decode(message.raw)
+            except MessageDecodeError:
+                continue
+        converted.extend(role.reads_as(known))
     return converted
 
 

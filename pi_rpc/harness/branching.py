@@ -5,7 +5,7 @@ label. What of a branch is summarised is ``pi_rpc.harness.branch_summary``'s. A 
 is stopped leaves the session as it was.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pi_rpc.harness.branch_summary import (
@@ -18,6 +18,7 @@ from pi_rpc.harness.compacting import Compactor, Stoppable
 from pi_rpc.harness.configuration import label_entry
 from pi_rpc.harness.core import SessionCore
 from pi_rpc.harness.errors import HarnessError
+from pi_rpc.harness.hook_payloads import SessionBeforeTree, SessionBeforeTreeResult, SessionTree
 from pi_rpc.harness.inputs import ATTACHMENTS_TYPE, own_text
 from pi_rpc.harness.summaries import SummaryCancelledError
 from pi_rpc.llm.messages import ImageBlock, UserMessage
@@ -81,41 +82,107 @@ class Brancher:
         if new_leaf == old_leaf and request.label is None:
             return _outcome(old_leaf, given_back)
         summary: BranchSummaryResult | None = None
-        if request.summarize:
-            try:
+        try:
+            if new_leaf != old_leaf:
+                request, summary = await self._asked_hooks(request, activity, new_leaf)
+            if request.summarize and summary is None:
                 summary = await self._summary(request, activity, new_leaf)
-            except SummaryCancelledError:
-                return BranchOutcome(leaf_id=old_leaf, cancelled=True)
+        except SummaryCancelledError:
+            return BranchOutcome(leaf_id=old_leaf, cancelled=True)
         if new_leaf != old_leaf:
             await core.recorder.move_leaf(new_leaf)
-        entry = None
-        if summary is not None:
-            result = summary
-            entry_id = await core.recorder.record(
-                lambda id, parent_id, timestamp: result.entry(
-                    id, parent_id, timestamp, from_id=old_leaf
-                ),
-                now=True,
-            )
-            entry = session.entry(entry_id)
-            if result.usage is not None:
-                core.totals.add(result.usage)
+        entry = await self._recorded(summary, old_leaf) if summary is not None else None
         labelled = entry.id if entry is not None else request.entry_id
         if request.label is not None and labelled is not None:
             await core.recorder.record(label_entry(labelled, request.label), now=True)
         core.announce_usage()
-        return _outcome(session.leaf_id, given_back, entry)
+        outcome = _outcome(session.leaf_id, given_back, entry)
+        if new_leaf != old_leaf:
+            from_hook = summary is not None and summary.from_hook
+            await self._tell_hooks(outcome, old_leaf, activity, from_hook=from_hook)
+        return outcome
+
+    async def _recorded(
+        self, summary: BranchSummaryResult, old_leaf: str | None
+    ) -> StoredEntry | None:
+        core = self._core
+        entry_id = await core.recorder.record(
+            lambda id, parent_id, timestamp: summary.entry(
+                id, parent_id, timestamp, from_id=old_leaf
+            ),
+            now=True,
+        )
+        if summary.usage is not None:
+            core.totals.add(summary.usage)
+        return core.session.entry(entry_id)
+
+    async def _asked_hooks(
+        self, request: BranchRequest, activity: Stoppable, new_leaf: str | None
+    ) -> tuple[BranchRequest, BranchSummaryResult | None]:
+        """The request as hooks want it, and their summary. Raises ``SummaryCancelledError``."""
+        hooks, signal = self._core.loop.hooks, activity.controller.signal
+        if not hooks.has("session_before_tree"):
+            return request, None
+        payload = SessionBeforeTree(
+            target_id=request.entry_id,
+            new_leaf_id=new_leaf,
+            old_leaf_id=self._core.session.leaf_id,
+            entries=tuple(self._left(new_leaf)),
+            summarize=request.summarize,
+            custom_instructions=request.custom_instructions,
+            label=request.label,
+            signal=signal,
+        )
+        answer: SessionBeforeTreeResult | None = await hooks.last(
+            "session_before_tree", payload, signal
+        )
+        if signal.aborted or (answer is not None and answer.cancel):
+            raise SummaryCancelledError
+        if answer is None:
+            return request, None
+        changes = {
+            name: value
+            for name in ("custom_instructions", "replace_instructions", "label")
+            if (value := getattr(answer, name)) is not None
+        }
+        summary = answer.summary
+        return replace(request, **changes), summary and replace(summary, from_hook=True)
+
+    async def _tell_hooks(
+        self,
+        outcome: BranchOutcome,
+        old_leaf: str | None,
+        activity: Stoppable,
+        *,
+        from_hook: bool,
+    ) -> None:
+        hooks, signal = self._core.loop.hooks, activity.controller.signal
+        if not hooks.has("session_tree"):
+            return
+        payload = SessionTree(
+            new_leaf_id=outcome.leaf_id,
+            old_leaf_id=old_leaf,
+            summary_entry=outcome.summary_entry,
+            from_hook=from_hook,
+            signal=signal,
+        )
+        await hooks.last("session_tree", payload, signal)
+
+    def _left(self, new_leaf: str | None) -> list[StoredEntry]:
+        session = self._core.session
+        new_branch = session.branch(new_leaf) if new_leaf is not None else []
+        return left_behind(session.branch(), new_branch)
 
     async def _summary(
         self, request: BranchRequest, activity: Stoppable, new_leaf: str | None
     ) -> BranchSummaryResult | None:
         core = self._core
-        session = core.session
-        new_branch = session.branch(new_leaf) if new_leaf is not None else []
-        entries = left_behind(session.branch(), new_branch)
         model = core.configuration.require_model()
         plan = plan_branch_summary(
-            entries, model.context_window, core.configuration.branch_reserve_tokens
+            self._left(new_leaf),
+            model.context_window,
+            core.configuration.branch_reserve_tokens,
+            roles=core.configuration.roles,
         )
         if plan is None:
             return None

@@ -12,7 +12,13 @@ from typing import Protocol
 import anyio
 from msgspec import UNSET
 
-from pi_rpc.agent.events import CompactionEnd, CompactionReason, CompactionStart, CompactionSummary
+from pi_rpc.agent.events import (
+    CompactionEnd,
+    CompactionReason,
+    CompactionStart,
+    CompactionSummary,
+    Diagnostic,
+)
 from pi_rpc.harness.compaction import (
     CompactionPlan,
     CompactionResult,
@@ -22,6 +28,11 @@ from pi_rpc.harness.compaction import (
     summarize_compaction,
 )
 from pi_rpc.harness.core import SessionCore
+from pi_rpc.harness.hook_payloads import (
+    SessionBeforeCompact,
+    SessionBeforeCompactResult,
+    SessionCompact,
+)
 from pi_rpc.harness.retry import should_retry
 from pi_rpc.harness.settings import CompactionSettings
 from pi_rpc.harness.summaries import Ask, SummaryCancelledError, SummaryFailedError, SummaryRequest
@@ -56,6 +67,7 @@ class Compactor:
         return plan_compaction(
             core.session.branch(),
             self.settings(),
+            roles=core.configuration.roles,
             context_window=core.configuration.require_model().context_window,
             overhead=core.loop.overhead(),
             overflowed=overflowed,
@@ -101,12 +113,14 @@ class Compactor:
         core = self._core
         core.enter("compaction")
         core.notify([CompactionStart(reason=reason)])
-        aborted, error, summary = False, None, None
+        aborted, error = False, None
+        summary: CompactionSummary | None = None
         try:
-            ask = self.asking(activity.controller.signal)
-            result = await summarize_compaction(plan, ask, instructions)
-            summary = await self._record(result)
-            return summary
+            signal = activity.controller.signal
+            result = await self._from_hooks(plan, instructions, signal)
+            if result is None:
+                result = await summarize_compaction(plan, self.asking(signal), instructions)
+            entry_id, summary = await self._record(result)
         except SummaryCancelledError:
             aborted = True
             raise
@@ -120,20 +134,60 @@ class Compactor:
                         reason=reason,
                         aborted=aborted,
                         will_retry=will_retry and summary is not None,
-                        result=summary or UNSET,
+                        result=UNSET if summary is None else summary,
                         error_message=error or UNSET,
                     )
                 ]
             )
             if summary is not None:
                 core.announce_usage()
+        await self._tell_hooks(entry_id, result, signal)
+        return summary
 
-    async def _record(self, result: CompactionResult) -> CompactionSummary:
+    async def _from_hooks(
+        self, plan: CompactionPlan, instructions: str | None, signal: AbortSignal
+    ) -> CompactionResult | None:
+        """The summary that a hook has; None without. Raises ``SummaryCancelledError``."""
+        core = self._core
+        hooks, branch = core.loop.hooks, core.session.branch()
+        if not hooks.has("session_before_compact"):
+            return None
+        payload = SessionBeforeCompact(
+            preparation=plan,
+            branch_entries=tuple(branch),
+            custom_instructions=instructions,
+            signal=signal,
+        )
+        answer: SessionBeforeCompactResult | None = await hooks.last(
+            "session_before_compact", payload, signal
+        )
+        if signal.aborted or (answer is not None and answer.cancel):
+            raise SummaryCancelledError
+        if answer is None or answer.compaction is None:
+            return None
+        kept = answer.compaction.first_kept_entry_id
+        if kept is not None and all(stored.id != kept for stored in branch):
+            message = f"a hook's compaction keeps from entry {kept!r}, which is not on the branch"
+            core.report(Diagnostic(severity="error", message=f"{message}; it was ignored"))
+            return None
+        return replace(answer.compaction, from_hook=True)
+
+    async def _tell_hooks(
+        self, entry_id: str, result: CompactionResult, signal: AbortSignal
+    ) -> None:
+        hooks, entry = self._core.loop.hooks, self._core.session.entry(entry_id)
+        if entry is not None and hooks.has("session_compact"):
+            payload = SessionCompact(
+                compaction_entry=entry, from_hook=result.from_hook, signal=signal
+            )
+            await hooks.last("session_compact", payload, signal)
+
+    async def _record(self, result: CompactionResult) -> tuple[str, CompactionSummary]:
         core = self._core
         entry_id = await core.recorder.record(result.entry, now=True)
         if result.usage is not None:
             core.totals.add(result.usage)
-        return CompactionSummary(
+        return entry_id, CompactionSummary(
             summary=result.summary,
             first_kept_entry_id=result.first_kept_entry_id or entry_id,
             tokens_before=result.tokens_before,
@@ -162,17 +216,19 @@ class Compactor:
     ) -> tuple[AssistantMessage, int | None]:
         configuration = self._core.configuration
         message = UserMessage(content=request.text, timestamp=now_ms())
+        model = configuration.require_model()
+        options = StreamOptions(
+            signal=signal,
+            thinking_level=configuration.level,
+            max_tokens=request.max_tokens,
+            session_id=f"{self._core.session.session_id}#{secrets.token_hex(8)}",
+            cache_retention="none",
+            idle_timeout_s=configuration.idle_timeout_s,
+        )
         stream = self._core.loop.stream_fn(
-            configuration.require_model(),
+            model,
             Context(messages=[message], system_prompt=request.system_prompt),
-            StreamOptions(
-                signal=signal,
-                thinking_level=configuration.level,
-                max_tokens=request.max_tokens,
-                session_id=f"{self._core.session.session_id}#{secrets.token_hex(8)}",
-                cache_retention="none",
-                idle_timeout_s=configuration.idle_timeout_s,
-            ),
+            await self._core.loop.prepared(model, options, signal),
         )
         reply = await stream.result()
         decision = should_retry(reply, stream.error, attempt, configuration.retry)

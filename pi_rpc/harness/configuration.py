@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias
 
 from msgspec import UNSET
 
+from pi_rpc.agent.messages import MessageRoles, default_roles
 from pi_rpc.agent.tool import AgentTool
 from pi_rpc.harness.errors import HarnessError
 from pi_rpc.harness.resources import Resources
@@ -67,6 +68,8 @@ class SessionConfiguration:
     branch_reserve_tokens: int = 16_384
     resources: Resources = field(default_factory=Resources)
     """Context files, skills, templates and prompt files of the project and the person."""
+    roles: MessageRoles = field(default_factory=default_roles)
+    """The roles that messages can have, and how each reads to a model."""
 
     def require_model(self) -> Model:
         """The model to ask; refuses when there is none or nothing to sign in with."""

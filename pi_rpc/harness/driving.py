@@ -27,12 +27,13 @@ from pi_rpc.harness.compaction import should_compact
 from pi_rpc.harness.configuration import context_edit
 from pi_rpc.harness.core import SessionCore
 from pi_rpc.harness.errors import HarnessError
+from pi_rpc.harness.hook_payloads import BeforeAgentStart, BeforeAgentStartResult
 from pi_rpc.harness.inputs import PromptInput
 from pi_rpc.harness.loop_setup import unanswered_calls
 from pi_rpc.harness.recovery import Recovery, attempt_entry_ids, recovery_after, renews_recovery
 from pi_rpc.harness.retry import should_retry
 from pi_rpc.harness.runs import Run
-from pi_rpc.llm.messages import AssistantMessage, UserMessage
+from pi_rpc.llm.messages import AssistantMessage, ImageBlock, UserMessage, text_of
 from pi_rpc.session.context import build_context
 
 __all__ = ["RunDriver", "resumable"]
@@ -49,6 +50,12 @@ class RunDriver:
 
     async def drive(self, run: Run, prompt: PromptInput | None) -> None:
         """All of a run but its settling. Without ``prompt`` it goes on, or takes what is queued."""
+        try:
+            await self._drive(run, prompt)
+        finally:
+            self._core.loop.replaced_prompt = None
+
+    async def _drive(self, run: Run, prompt: PromptInput | None) -> None:
         core = self._core
         await self._take_in_foreign_entries()
         await self._record_choices()
@@ -65,6 +72,7 @@ class RunDriver:
             messages = await self._repair(run, without_failed_replies(messages))
         else:
             first = self._take_queued()
+        first += await self._added_by_hooks(run, first)
         while not run.controller.signal.aborted or first:
             await core.loop.run(
                 run,
@@ -216,6 +224,30 @@ class RunDriver:
         queue = self._core.queue
         taken = queue.take("steer") or queue.take("followUp")
         return [queued.message for queued in taken]
+
+    async def _added_by_hooks(self, run: Run, first: list[Any]) -> list[Any]:
+        """What hooks say after the prompt; a system prompt of theirs holds for the run."""
+        loop, signal = self._core.loop, run.controller.signal
+        if not loop.hooks.has("before_agent_start") or signal.aborted:
+            return []
+        prompts = [each for each in first if isinstance(each, UserMessage)]
+        blocks = [
+            block for each in prompts if not isinstance(each.content, str) for block in each.content
+        ]
+        payload = BeforeAgentStart(
+            prompt="\n\n".join(text_of(each.content) for each in prompts),
+            images=tuple(block for block in blocks if isinstance(block, ImageBlock)),
+            system_prompt=loop.system_prompt(),
+            resources=self._core.configuration.resources,
+            signal=signal,
+        )
+        result: BeforeAgentStartResult | None = await loop.hooks.last(
+            "before_agent_start", payload, signal
+        )
+        if result is None:
+            return []
+        loop.replaced_prompt = result.system_prompt
+        return list(result.messages)
 
     async def _repair(self, run: Run, messages: list[Any]) -> list[Any]:
         """Answer tool calls that a crash left open, so that the model can go on."""

@@ -19,7 +19,14 @@ import anyio
 from anyio.abc import TaskGroup
 from msgspec import UNSET
 
-from pi_rpc.agent.events import AgentEnd, AgentSettled, AgentStart, CompactionSummary, Queue
+from pi_rpc.agent.events import (
+    AgentEnd,
+    AgentSettled,
+    AgentStart,
+    CompactionSummary,
+    Diagnostic,
+    Queue,
+)
 from pi_rpc.agent.ports import ToolContext
 from pi_rpc.harness.branching import Brancher, BranchOutcome, BranchRequest
 from pi_rpc.harness.compacting import Compactor
@@ -35,6 +42,8 @@ from pi_rpc.harness.configuration import (
 from pi_rpc.harness.core import Listener, Phase, SessionCore
 from pi_rpc.harness.driving import RunDriver, resumable
 from pi_rpc.harness.errors import HarnessError
+from pi_rpc.harness.extensions import Extensions
+from pi_rpc.harness.hooks import Hooks
 from pi_rpc.harness.inputs import PromptInput
 from pi_rpc.harness.live import Live
 from pi_rpc.harness.loop_setup import LoopSetup
@@ -85,18 +94,27 @@ class AgentHarness:
         self.session = session
         self.configuration = configuration
         self.queue = MessageQueue()
+        self.hooks = Hooks(self._report)
         self._loop = LoopSetup(
-            configuration, self.queue, stream_fn, tool_context, session.session_id
+            configuration, self.queue, stream_fn, tool_context, session.session_id, hooks=self.hooks
         )
         self._core = SessionCore(session, configuration, self._loop, self.queue, pressure)
         self._compactor = Compactor(self._core)
         self._brancher = Brancher(self._core, self._compactor)
         self._driver = RunDriver(self._core, self._compactor)
+        self.extensions = Extensions(
+            self.hooks,
+            configuration,
+            session.session_id,
+            lambda: self._loop.tool_context.asker,
+            self._report,
+        )
         self._task_group = task_group
         self._activity: Run | _Operation | None = None
         self._stopped = False
         self._finishing = False
         self.subscribe = self._core.subscribe
+        self.on = self.hooks.on
         self.changed = self._core.changed
         self.report = self._core.report
         self.usage_fields = self._core.usage_fields
@@ -278,11 +296,16 @@ class AgentHarness:
         try:
             await self.abort(clear_queue=True)
         finally:
+            self.extensions.close()
             with anyio.CancelScope(shield=True):
                 await self._loop.tool_context.shell.aclose()
                 await self.session.aclose()
 
     # --- activities ------------------------------------------------------------------------------
+
+    def _report(self, diagnostic: Diagnostic) -> None:
+        # Hooks and extensions exist before what tells.
+        self._core.report(diagnostic)
 
     def _cleared(self) -> list[QueuedMessage]:
         removed = self.queue.clear()

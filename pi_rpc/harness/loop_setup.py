@@ -4,11 +4,14 @@ Owns the translation from a session's choices to the loop's configuration. Does 
 (``pi_rpc.agent.loop``) nor the choices (``pi_rpc.harness.configuration``).
 """
 
+import copy
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from pi_rpc.agent.config import (
+    AfterToolCallContext,
+    AfterToolCallResult,
     AgentContext,
     AgentLoopConfig,
     BeforeToolCallContext,
@@ -18,9 +21,18 @@ from pi_rpc.agent.config import (
 )
 from pi_rpc.agent.events import AgentEvent
 from pi_rpc.agent.loop import run_agent_loop, run_agent_loop_continue
+from pi_rpc.agent.messages import AgentMessage, convert_to_llm
 from pi_rpc.agent.ports import ToolContext
 from pi_rpc.agent.tool import AgentTool
 from pi_rpc.harness.configuration import SessionConfiguration
+from pi_rpc.harness.hook_payloads import (
+    ContextHook,
+    ContextHookResult,
+    ToolCallHook,
+    ToolResultHook,
+    ToolResultHookResult,
+)
+from pi_rpc.harness.hooks import Hooks
 from pi_rpc.harness.queue import MessageQueue, QueueKind
 from pi_rpc.harness.runs import Run
 from pi_rpc.harness.system_prompt import build_system_prompt
@@ -29,6 +41,7 @@ from pi_rpc.llm.abort import AbortSignal
 from pi_rpc.llm.errors import ProviderError
 from pi_rpc.llm.messages import (
     AssistantMessage,
+    Message,
     TextBlock,
     ToolCall,
     ToolResultMessage,
@@ -41,6 +54,9 @@ from pi_rpc.llm.stream import AssistantMessageStream
 
 __all__ = ["LoopSetup", "unanswered_calls"]
 
+_RESULT_GRACE_S = 2.0
+"""How long an abort waits for ``tool_result`` handlers: less than the loop waits for them all."""
+
 
 class LoopSetup:
     """Runs the loop with what the session has chosen."""
@@ -52,7 +68,12 @@ class LoopSetup:
         stream_fn: StreamFn,
         tool_context: ToolContext,
         session_id: str,
+        *,
+        hooks: Hooks,
     ) -> None:
+        self.hooks = hooks
+        self.replaced_prompt: str | None = None
+        """The system prompt that a hook chose for the run that goes on."""
         self._configuration = configuration
         self._queue = queue
         self.stream_fn = self._watched(stream_fn)
@@ -79,6 +100,10 @@ class LoopSetup:
         tools = self._configuration.usable_tools()
         return prompt_tokens(self._system_prompt(tools), tools)
 
+    def system_prompt(self) -> str:
+        """The system prompt of the next turn."""
+        return self._system_prompt(self._configuration.usable_tools())
+
     async def run(
         self,
         run: Run,
@@ -103,6 +128,8 @@ class LoopSetup:
         )
 
     def _system_prompt(self, tools: Sequence[AgentTool]) -> str:
+        if self.replaced_prompt is not None:
+            return self.replaced_prompt
         configuration = self._configuration
         resources = configuration.resources
         replacement = configuration.system_prompt
@@ -129,9 +156,13 @@ class LoopSetup:
                 session_id=self.session_id, idle_timeout_s=configuration.idle_timeout_s
             ),
             tool_context=self._tool_context(),
+            convert_to_llm=self._converted,
+            transform_context=self._transformed,
+            prepare_request=self.prepared,
             should_stop_after_turn=lambda turn: self._at_limit(run, turn),
             prepare_next_turn=lambda turn: between_turns(run, turn),
             before_tool_call=self._before_tool_call,
+            after_tool_call=self._after_tool_call,
             get_steering_messages=lambda: self._take("steer"),
             get_follow_up_messages=lambda: self._take("followUp"),
         )
@@ -166,12 +197,74 @@ class LoopSetup:
             thinking_level=self._configuration.level,
         )
 
-    def _before_tool_call(
-        self, call: BeforeToolCallContext, _signal: AbortSignal
+    def _converted(self, messages: Sequence[AgentMessage]) -> list[Message]:
+        return convert_to_llm(messages, self._configuration.roles)
+
+    # --- hooks -----------------------------------------------------------------------------------
+
+    async def prepared(
+        self, model: Model, options: StreamOptions, signal: AbortSignal
+    ) -> StreamOptions:
+        """The options of one request as hooks want them."""
+        return await self.hooks.patched(model, options, signal)
+
+    async def _transformed(
+        self, messages: list[AgentMessage], signal: AbortSignal
+    ) -> Sequence[AgentMessage]:
+        if not self.hooks.has("context"):
+            return messages
+        payload = ContextHook(messages=tuple(messages), signal=signal)
+        result: ContextHookResult | None = await self.hooks.last("context", payload, signal)
+        return messages if result is None else list(result.messages)
+
+    async def _before_tool_call(
+        self, call: BeforeToolCallContext, signal: AbortSignal
     ) -> BeforeToolCallResult | None:
         tool = self._configuration.tools.get(call.tool_call.name)
         refusal = self._configuration.refusal(tool) if tool is not None else None
-        return BeforeToolCallResult(block=True, reason=refusal) if refusal else None
+        if refusal:
+            return BeforeToolCallResult(block=True, reason=refusal)
+        if not self.hooks.has("tool_call"):
+            return None
+        payload = ToolCallHook(
+            tool_call_id=call.tool_call.id,
+            tool_name=call.tool_call.name,
+            input=call.args,
+            signal=signal,
+        )
+        decision = await self.hooks.decide(payload, signal)
+        if decision is None:
+            return None
+        if decision.input is not None:
+            call.args.clear()
+            call.args.update(decision.input)
+        return BeforeToolCallResult(block=decision.block, reason=decision.reason)
+
+    async def _after_tool_call(
+        self, call: AfterToolCallContext, signal: AbortSignal
+    ) -> AfterToolCallResult | None:
+        if not self.hooks.has("tool_result"):
+            return None
+        payload = ToolResultHook(
+            tool_call_id=call.tool_call.id,
+            tool_name=call.tool_call.name,
+            input=copy.deepcopy(call.args),
+            content=tuple(call.result.content),
+            details=copy.deepcopy(call.result.details),
+            is_error=call.is_error,
+            signal=signal,
+        )
+        result: ToolResultHookResult | None = await self.hooks.last(
+            "tool_result", payload, signal, _RESULT_GRACE_S
+        )
+        if result is None:
+            return None
+        return AfterToolCallResult(
+            content=result.content,
+            details=result.details,
+            is_error=result.is_error,
+            terminate=result.terminate,
+        )
 
 
 def unanswered_calls(messages: Sequence[Any]) -> list[ToolResultMessage]:

@@ -21,12 +21,19 @@ from pi_rpc.agent.events import (
     QueueUpdate,
     SavePoint,
 )
+from pi_rpc.agent.messages import CustomMessage
 from pi_rpc.harness.inputs import ATTACHMENTS_TYPE, PromptInput
 from pi_rpc.harness.queue import MessageQueue
 from pi_rpc.harness.runs import Run
 from pi_rpc.harness.usage import Totals
 from pi_rpc.llm.messages import AssistantMessage
-from pi_rpc.session.entries import CustomEntry, Entry, MessageEntry, iso_now
+from pi_rpc.session.entries import (
+    CustomEntry,
+    CustomMessageEntry,
+    Entry,
+    MessageEntry,
+    iso_now,
+)
 from pi_rpc.session.storage import SessionStorage
 from pi_rpc.session.stored import StoredEntry
 
@@ -92,13 +99,7 @@ class Recorder:
     async def end(self, event: MessageEnd, run: Run) -> list[AgentEvent]:
         """Store a finished message and what belongs to it; raises ``SessionStorageError``."""
         message = event.message
-        entry = MessageEntry(
-            id=self._message_id,
-            parent_id=self._session.leaf_id,
-            timestamp=iso_now(),
-            message=message,
-        )
-        stored = await self._write(entry)
+        stored = await self._write(self._entry_of(message))
         if isinstance(message, AssistantMessage):
             run.count(message)
             self._totals.add(message.usage)
@@ -162,6 +163,22 @@ class Recorder:
         with anyio.move_on_after(_WRITE_DEADLINE_S, shield=True):
             await self._session.sync()
         return SavePoint(had_pending_mutations=had_pending)
+
+    def _entry_of(self, message: Any) -> Entry:
+        place: dict[str, Any] = {
+            "id": self._message_id,
+            "parent_id": self._session.leaf_id,
+            "timestamp": iso_now(),
+        }
+        if isinstance(message, CustomMessage):
+            return CustomMessageEntry(
+                **place,
+                custom_type=message.custom_type,
+                content=message.content,
+                display=message.display,
+                details=message.details,
+            )
+        return MessageEntry(**place, message=message)
 
     async def _write(self, entry: Entry) -> StoredEntry:
         # Bounded, so that a dead disk cannot hold a run for ever; the store itself sees to it that

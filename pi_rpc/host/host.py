@@ -279,6 +279,16 @@ class Host:
             task_group=self._task_group,
             pressure=pressure,
         )
+        try:
+            sources = (*project.extensions, *await run_blocking(self.services.extensions))
+            told = await harness.extensions.load(sources)
+            wanted = options.tools if options.tools is not None else self.defaults.tools
+            if wanted is not None:
+                configuration.activate(list(wanted))
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await harness.aclose()
+            raise
         harness.queue.modes["steer"] = project.settings.steering_mode
         harness.queue.modes["followUp"] = project.settings.follow_up_mode
         if self._stopped:
@@ -292,6 +302,8 @@ class Host:
         problems = dict.fromkeys([*self.services.problems, *project.problems, *session.notes])
         for problem in problems:
             harness.report(Diagnostic(severity="warning", message=problem))
+        for diagnostic in told:
+            harness.report(diagnostic)
         if options.name:
             try:
                 await harness.rename(options.name)
@@ -311,8 +323,7 @@ class Host:
         model, level = services.choose_model(options.model or defaults.model, context.model)
         mode = options.permission_mode or defaults.permission_mode or "ask"
         tools = services.tools()
-        wanted = options.tools if options.tools is not None else defaults.tools
-        configuration = SessionConfiguration(
+        return SessionConfiguration(
             cwd=Path(session.cwd),
             tools=tools,
             model=model,
@@ -338,9 +349,6 @@ class Host:
             branch_reserve_tokens=project.settings.branch_summary.reserve_tokens,
             resources=project.resources,
         )
-        if wanted is not None:
-            configuration.activate(list(wanted))
-        return configuration
 
     def _tool_context(
         self, session: SessionStorage, configuration: SessionConfiguration

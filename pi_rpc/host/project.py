@@ -7,12 +7,15 @@ blocks. Does not own the reading of any file (``pi_rpc.harness``).
 from dataclasses import dataclass
 from pathlib import Path
 
+from pi_rpc.harness.extensions import ExtensionSource, find_extensions
 from pi_rpc.harness.paths import project_folder
 from pi_rpc.harness.resources import Resources, load_resources
 from pi_rpc.harness.settings import Settings, load_settings
 from pi_rpc.harness.trust import TrustStore
 
 __all__ = ["ProjectSetup", "load_project"]
+
+_EXTENSIONS = "extensions-py"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +26,8 @@ class ProjectSetup:
     resources: Resources
     problems: tuple[str, ...]
     """A line about each thing that is wrong in the project's files."""
+    extensions: tuple[ExtensionSource, ...] = ()
+    """The extensions in files: the person's, then the project's if it is trusted."""
 
 
 def load_project(folder: Path, cwd: Path) -> ProjectSetup:
@@ -32,4 +37,10 @@ def load_project(folder: Path, cwd: Path) -> ProjectSetup:
     trusted = trust.decide(cwd, own.default_project_trust)
     settings, problems = load_settings(folder, project_folder(cwd)) if trusted else (own, [])
     resources = load_resources(cwd, folder, settings, trusted)
-    return ProjectSetup(settings, resources, (*problems, *trust.problems(), *resources.diagnostics))
+    folders = [folder, project_folder(cwd)] if trusted else [folder]
+    return ProjectSetup(
+        settings,
+        resources,
+        (*problems, *trust.problems(), *resources.diagnostics),
+        find_extensions(*(each / _EXTENSIONS for each in folders)),
+    )

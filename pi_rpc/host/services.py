@@ -5,6 +5,7 @@ own sessions (``pi_rpc.host.host``).
 """
 
 import os
+import threading
 from collections.abc import Mapping
 from contextlib import aclosing
 from dataclasses import replace
@@ -16,6 +17,7 @@ from pi_rpc.agent.ports import ToolContext
 from pi_rpc.agent.tool import AgentTool
 from pi_rpc.harness.credentials import CredentialError, Credentials
 from pi_rpc.harness.errors import HarnessError
+from pi_rpc.harness.extensions import ExtensionSource, installed_extensions
 from pi_rpc.harness.model_registry import ModelRegistry, UnknownModelError
 from pi_rpc.harness.paths import agent_dir
 from pi_rpc.harness.settings import Settings, load_settings
@@ -40,6 +42,8 @@ class Services:
         """``folder`` is the agent directory; None takes pi's (``PI_CODING_AGENT_DIR``)."""
         self.folder = folder or agent_dir(os.environ)
         self._local: LocalModelServer | None = None
+        self._looking = threading.Lock()
+        self._extensions: tuple[ExtensionSource, ...] | None = None
 
     @cached_property
     def _loaded(self) -> tuple[Settings, list[str]]:
@@ -77,6 +81,7 @@ class Services:
         from pi_rpc.llm import http
 
         self.tools()
+        self.extensions()
         arguments.preload()
         http.preload()
 
@@ -85,6 +90,13 @@ class Services:
         from pi_rpc.tools import builtin_tools
 
         return builtin_tools()
+
+    def extensions(self) -> tuple[ExtensionSource, ...]:
+        """The extensions of installed packages; looked for once. Blocks."""
+        with self._looking:
+            if self._extensions is None:
+                self._extensions = installed_extensions()
+            return self._extensions
 
     def choose_model(
         self, wanted: str | None, recorded: tuple[str, str] | None

@@ -7,12 +7,14 @@ import binascii
 
 from msgspec import UNSET, to_builtins
 
+from pi_rpc.harness.extensions import ExtensionCommand
 from pi_rpc.harness.inputs import PromptInput
 from pi_rpc.harness.queue import QueuedMessage, QueueKind
 from pi_rpc.harness.runs import Run, RunOutcome
 from pi_rpc.host.host import HostedSession
 from pi_rpc.jsonrpc.errors import invalid_params
 from pi_rpc.jsonrpc.peer import Request
+from pi_rpc.llm.abort import AbortController
 from pi_rpc.protocol import requests as r
 from pi_rpc.protocol.attachments import check_attachments
 from pi_rpc.protocol.base import SessionParams
@@ -28,6 +30,9 @@ async def handle_prompt(connection: Connection, request: Request) -> r.PromptRes
     # A prompt answers its own cancellation, with what there is; from the first moment on.
     request.on_cancel(lambda: None)
     hosted = await connection.session(params.session_id)
+    called = hosted.harness.extensions.command(_text(params))
+    if called is not None:
+        return await _commanded(hosted, request, *called)
     accepted = hosted.harness.prompt(
         await _input(hosted, params), params.streaming_behavior or None
     )
@@ -102,6 +107,12 @@ HANDLERS = {
 async def _send(connection: Connection, request: Request, kind: QueueKind) -> r.QueueMessageResult:
     params = decode_params(r.QueueMessageParams, request.params)
     hosted = await connection.session(params.session_id)
+    called = hosted.harness.extensions.command(_text(params))
+    if called is not None:
+        raise invalid_params(
+            f"message: /{called[0].name} is a command of an extension; send it with prompt",
+            path="message",
+        )
     accepted = hosted.harness.send(kind, await _input(hosted, params))
     # From here on the message is the session's: cancelling the request no longer does anything.
     request.on_cancel(lambda: None)
@@ -110,6 +121,28 @@ async def _send(connection: Connection, request: Request, kind: QueueKind) -> r.
         disposition="started" if isinstance(accepted, Run) else "queued",
         queue=hosted.harness.queue.snapshot(),
         run_id=run.id if run is not None else UNSET,
+    )
+
+
+def _text(params: r.PromptParams | r.QueueMessageParams) -> str:
+    return params.message if isinstance(params.message, str) else ""
+
+
+async def _commanded(
+    hosted: HostedSession, request: Request, command: ExtensionCommand, arguments: str
+) -> r.PromptResult:
+    """An extension's command runs beside whatever the session does."""
+    stop = AbortController()
+    if request.cancelled:
+        stop.abort()
+    request.on_cancel(stop.abort)
+    request.started()
+    failure = await hosted.harness.extensions.run(command, arguments, stop.signal)
+    return r.PromptResult(
+        disposition="handled",
+        session_id=hosted.id,
+        stop_reason=UNSET if failure is None else "aborted" if stop.signal.aborted else "error",
+        error_message=UNSET if failure is None else failure,
     )
 
 
