@@ -71,6 +71,6 @@ def test_the_page_names_every_hook() -> None:
         if field.split("_")[0] in {"get", "should", "prepare", "before", "after", "transform"}
         or field == "convert_to_llm"
     ]
-    assert len(hooks) == 9
+    assert len(hooks) == 10
     for hook in hooks:
         assert f"| `{hook}(" in PAGE
