@@ -131,7 +131,7 @@ class ExtensionApi:
     def role(self, struct: type[Struct], reads_as: ReadsAs | None = None) -> None:
         """Add a role of messages and how it reads to a model (None: it is not shown any).
 
-        Raises ``ValueError`` for a struct that is not tagged by ``role``, or a role that is ours.
+        Raises ``ValueError`` for a struct that is not tagged by ``role``, or whose role exists.
         """
         self._do(partial(self._extensions.add_role, struct, reads_as, self.source))
 
@@ -323,7 +323,9 @@ class Extensions:
     def add_role(self, struct: type[Struct], reads_as: ReadsAs | None, source: str) -> None:
         """Messages can have the role from now on."""
         roles = self.configuration.roles
-        name = getattr(getattr(struct, "__struct_config__", None), "tag", None)
+        if not (isinstance(struct, type) and issubclass(struct, Struct)):
+            raise TypeError(f"a role is a msgspec Struct, not {struct!r}")
+        name = struct.__struct_config__.tag
         if name in roles:
             raise ValueError(f"there is a role {name!r} already")
 
