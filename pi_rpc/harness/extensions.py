@@ -323,7 +323,8 @@ class Extensions:
     def add_role(self, struct: type[Struct], reads_as: ReadsAs | None, source: str) -> None:
         """Messages can have the role from now on."""
         roles = self.configuration.roles
-        if not (isinstance(struct, type) and issubclass(struct, Struct)):
+        written: Any = struct  # By people, so it may be anything.
+        if not (isinstance(written, type) and issubclass(written, Struct)):
             raise TypeError(f"a role is a msgspec Struct, not {struct!r}")
         name = struct.__struct_config__.tag
         if name in roles:
