@@ -5,6 +5,7 @@ daemon is made of is imported behind it.
 """
 
 import os
+from collections.abc import Callable
 from typing import NamedTuple
 
 import msgspec
@@ -66,12 +67,16 @@ def _runs(process_id: int | UnsetType | None) -> bool:
     return True
 
 
-def answer_first_frame(transport: StdioTransport) -> Greeting | None:
+def answer_first_frame(
+    transport: StdioTransport, on_frame: Callable[[], None] = lambda: None
+) -> Greeting | None:
     """Read one frame and answer it if it is a well-formed ``initialize``.
 
-    Anything else is put back for the peer, which knows how to refuse it, and None returned.
+    ``on_frame`` is called when the client has said something, before it is answered. Anything else
+    is put back for the peer, which knows how to refuse it, and None returned.
     """
     frame = transport.read_first_frame()
+    on_frame()
     if frame is None:
         return None
     try:

@@ -1,7 +1,9 @@
 """Signals that end the daemon, from its first moment on.
 
-Owns them until the event loop takes over: a signal that comes while the daemon still waits for its
-client ends it at once, one that comes while it starts is kept for the orderly end.
+Owns them until the event loop takes over. While the daemon waits for its client's first word a
+signal ends it at once, by the system's own action: nothing has begun, and a handler could not
+interrupt a read that is just about to block. From the first word on a signal is kept for the
+orderly end.
 """
 
 import os
@@ -14,20 +16,23 @@ ENDING: tuple[signal.Signals, ...] = tuple(
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
 )
 SIGNAL_BASE = 128
-"""A process that a signal ended has this and the signal's number as its exit code."""
+"""A process that ended in order because of a signal has this and its number as exit code."""
 
 
 class EarlySignals:
-    """Takes the ending signals until the event loop does."""
+    """Takes the ending signals until the event loop does. Only in the main thread."""
 
     def __init__(self) -> None:
         self.pending: int | None = None
         """A signal that came while the daemon started."""
-        self.waiting = True
-        """Nothing has been said to the client yet: there is nothing to end in order."""
 
-    def install(self) -> None:
-        """From now on. Only in the main thread."""
+    def leave(self) -> None:
+        """Leave them to the system."""
+        for number in ENDING:
+            signal.signal(number, signal.SIG_DFL)
+
+    def keep(self) -> None:
+        """Note the first; a second ends the process."""
         for number in ENDING:
             signal.signal(number, self._note)
 
@@ -35,5 +40,3 @@ class EarlySignals:
         if self.pending is not None:
             os._exit(SIGNAL_BASE + number)
         self.pending = number
-        if self.waiting:
-            raise SystemExit(SIGNAL_BASE + number)

@@ -29,9 +29,8 @@ def run_stdio(arguments: "Namespace") -> int:
         sys.stderr.write(f"pi-rpc: cannot write the log file: {error}\n")
         return 2
     early = EarlySignals()
-    early.install()
-    greeted = answer_first_frame(transport)
-    early.waiting = False
+    early.leave()
+    greeted = answer_first_frame(transport, early.keep)
 
     import anyio
 
