@@ -4,10 +4,14 @@ import signal
 
 import pytest
 
-# A suite that was started in the background ignores interrupts, and so would every process it
-# starts: tests that send one would wait for ever.
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+# A suite that was started in the background ignores interrupts and hang-ups, and so would every
+# process it starts: tests that send one would wait for ever.
+for _number, _default in (
+    (signal.SIGINT, signal.default_int_handler),
+    (signal.SIGHUP, signal.SIG_DFL),
+):
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(_number, _default)
 
 
 @pytest.fixture
