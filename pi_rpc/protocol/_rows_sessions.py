@@ -1,0 +1,123 @@
+"""Rows of ``session/*``."""
+
+from pi_rpc.protocol import requests as r
+from pi_rpc.protocol import tree as t
+from pi_rpc.protocol._method import CHOICE, SESSION, Method
+from pi_rpc.protocol.base import Empty, SessionNewParams, SessionParams
+from pi_rpc.protocol.state import SessionState
+
+__all__ = ["ROWS"]
+
+ROWS: tuple[Method, ...] = (
+    Method(
+        name="session/new",
+        exchange="sessions",
+        summary="Begins a session. Its file appears with its first entry.",
+        params=SessionNewParams,
+        result=SessionState,
+        errors=CHOICE,
+    ),
+    Method(
+        name="session/open",
+        exchange="reopen",
+        summary="Opens a stored session, by id or by file; one that is open here is answered as it"
+        " is. An empty `.jsonl` file opens as a new session.",
+        params=r.SessionOpenParams,
+        result=SessionState,
+        errors=("sessionNotFound", "sessionLocked", "sessionCorrupt", "storage"),
+        order="session",
+    ),
+    Method(
+        name="session/list",
+        exchange="reopen",
+        summary="Lists stored sessions, the last used first, a page at a time.",
+        params=r.SessionListParams,
+        result=r.SessionListResult,
+    ),
+    Method(
+        name="session/state",
+        exchange="reopen",
+        summary="The session as it stands.",
+        params=r.SessionStateParams,
+        result=SessionState,
+        errors=SESSION,
+        order="session",
+    ),
+    Method(
+        name="session/configure",
+        exchange="settings",
+        summary="Changes settings of the session. A model or thinking level changed during a run"
+        " takes effect with the next turn.",
+        params=r.SessionConfigureParams,
+        result=SessionState,
+        errors=(*SESSION, *CHOICE, "unsupported"),
+        order="session",
+    ),
+    Method(
+        name="session/messages",
+        exchange="reopen",
+        summary="The active branch from its root to its leaf, summaries in their place, the newest"
+        " page first. The answer is a cut: it contains every event up to `lastSeq` and none later.",
+        params=r.SessionMessagesParams,
+        result=r.SessionMessagesResult,
+        errors=(*SESSION, "entryNotFound"),
+        order="session",
+    ),
+    Method(
+        name="session/entry",
+        exchange="reopen",
+        summary="One entry, whole.",
+        params=r.SessionEntryParams,
+        result=r.SessionEntryResult,
+        errors=(*SESSION, "entryNotFound"),
+        order="session",
+    ),
+    Method(
+        name="session/entries",
+        exchange="reopen",
+        summary="The entries of the session file, in the order they were stored.",
+        params=r.SessionEntriesParams,
+        result=r.SessionEntriesResult,
+        errors=(*SESSION, "entryNotFound"),
+        order="session",
+    ),
+    Method(
+        name="session/tree",
+        exchange="branch",
+        summary="The entries of all branches in brief, a page at a time: flat, each with its"
+        " parent.",
+        params=t.SessionTreeParams,
+        result=t.SessionTreeResult,
+        errors=SESSION,
+        order="session",
+    ),
+    Method(
+        name="session/stats",
+        exchange="branch",
+        summary="How many messages and tool calls are in all branches, and what they used.",
+        params=SessionParams,
+        result=t.SessionStatsResult,
+        errors=SESSION,
+        order="session",
+    ),
+    Method(
+        name="session/label",
+        exchange="branch",
+        summary="Labels an entry, or takes its label off; during a run at the end of the turn.",
+        params=t.SessionLabelParams,
+        result=Empty,
+        errors=(*SESSION, "entryNotFound", "storage"),
+        order="session",
+    ),
+    Method(
+        name="session/close",
+        exchange="sessions",
+        summary="Ends the session's run and its background commands, discards its queue, and"
+        " forgets it here. The file stays. Once the default session was closed, the next request"
+        " that names none begins another one, with another id.",
+        params=r.SessionCloseParams,
+        result=Empty,
+        errors=SESSION,
+        order="session",
+    ),
+)
