@@ -30,7 +30,7 @@ _STREAMED = frozenset(
     }
 )
 """What holds a piece of a longer text; its first and its last half may meet a neighbour's."""
-_WHOLE = frozenset({"arguments", "error", "input", "reasoning_details"})
+_WHOLE = frozenset({"args", "arguments", "error", "input", "reasoning_details"})
 """Objects that come in one piece, whatever their keys are called."""
 
 

@@ -100,6 +100,8 @@ class StreamFn(Protocol):
 
 _PROVIDERS: dict[str, str] = {
     "anthropic-messages": "pi_rpc.llm.providers.anthropic_messages",
+    "google-generative-ai": "pi_rpc.llm.providers.google_generative_ai",
+    "mistral-conversations": "pi_rpc.llm.providers.mistral_conversations",
     "openai-completions": "pi_rpc.llm.providers.openai_completions",
     "scripted": "pi_rpc.llm.scripted",
 }

@@ -34,7 +34,7 @@ IMAGE_PLACEHOLDER = "(an image was here; this model cannot see images)"
 NO_RESULT = "No result: this tool call was not run to its end."
 
 _FORBIDDEN = re.compile(r"[^a-zA-Z0-9_-]")
-_ID_LENGTHS = {"anthropic-messages": 64, "openai-completions": 40}
+_ID_LENGTHS = {"anthropic-messages": 64, "google-generative-ai": 64, "openai-completions": 40}
 
 
 def transform_messages(messages: Sequence[Message], model: Model) -> list[Message]:
