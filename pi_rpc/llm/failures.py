@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from pi_rpc.llm._lenient_json import read_json
+from pi_rpc.llm._rpc_status import RpcDetails, rpc_details
 from pi_rpc.llm.errors import (
     AccessError,
     AuthError,
@@ -72,6 +73,7 @@ _SECRETS = re.compile(
     re.IGNORECASE,
 )
 _any_decoder = msgspec.json.Decoder()
+_NO_DETAILS = RpcDetails()
 _STATUS_OF_TYPE = {
     "authentication_error": 401,
     "billing_error": 402,
@@ -108,6 +110,7 @@ def failure_of_response(
         text,
         f"{kind} {said}",
         retry_ms=retry_after_ms(headers),
+        details=_details_of(body),
         should_retry={"true": True, "false": False}.get(headers.get("x-should-retry", "")),
         overflow=empty_overflow or status == 413,
     )
@@ -125,7 +128,7 @@ def failure_in_stream(error: Any, provider: str) -> ProviderError:
     status = _status_in(error)
     label = f" ({kind})" if kind else ""
     text = f"{provider} reported an error{label}: {said or 'without saying which'}"
-    return _classify(status, text, f"{kind} {said}")
+    return _classify(status, text, f"{kind} {said}", details=rpc_details(error))
 
 
 def failure_with(
@@ -147,15 +150,19 @@ def _classify(
     retry_ms: int | None = None,
     should_retry: bool | None = None,
     overflow: bool = False,
+    details: RpcDetails = _NO_DETAILS,
 ) -> ProviderError:
     kind: type[ProviderError]
+    retry_ms = details.retry_ms if retry_ms is None else retry_ms
     retryable = should_retry
     client_error = status is None or status < 500
     # Some local servers answer 500 to a prompt that is too long.
     may_overflow = (client_error or status == 500) and status not in {401, 403, 429}
     if overflow or (may_overflow and says_overflow(said)):
         kind, retryable = ContextOverflowError, False
-    elif status == 402 or (client_error and _FINAL.search(said)):
+    elif details.is_bad_key:
+        kind, retryable = AuthError, False
+    elif status == 402 or (client_error and _is_used_up(said, details)):
         kind, retryable = QuotaError, False
     elif status is None:
         kind = ProviderError
@@ -164,6 +171,13 @@ def _classify(
         kind, default = _kind_of_status(status)
         retryable = default if retryable is None else retryable
     return kind(text, status=status, retry_after_ms=retry_ms, retryable=retryable)
+
+
+def _is_used_up(said: str, details: RpcDetails) -> bool:
+    """The plan is at its end; what the details say counts more than the words."""
+    if details.is_used_up is not None:
+        return details.is_used_up
+    return _FINAL.search(said) is not None
 
 
 def _kind_of_status(status: int) -> tuple[type[ProviderError], bool | None]:
@@ -245,6 +259,15 @@ def scrubbed(text: str, secrets: tuple[str, ...] = ()) -> str:
 def _bounded(text: str) -> str:
     text = " ".join(text.split())
     return text if len(text) <= _MAX_TEXT else text[: _MAX_TEXT - 1] + "…"
+
+
+def _details_of(body: str) -> RpcDetails:
+    if '"@type"' not in body:
+        return _NO_DETAILS
+    try:
+        return rpc_details(read_json(_any_decoder, body.encode("utf-8", "replace")))
+    except (msgspec.DecodeError, RecursionError):
+        return _NO_DETAILS
 
 
 def _read_body(body: str) -> tuple[str, str]:
