@@ -20,6 +20,7 @@ _STREAMED = frozenset(
     {
         "arguments",
         "content",
+        "delta",
         "partial_json",
         "reasoning",
         "reasoning_content",

@@ -150,9 +150,18 @@ def cost_of(model: Model, usage: Usage) -> UsageCost:
     )
 
 
-def priced(model: Model, usage: Usage) -> Usage:
-    """``usage`` with its cost filled in; what the provider says it billed is kept."""
-    cost = msgspec.structs.replace(
-        cost_of(model, usage), total_from_provider=usage.cost.total_from_provider
+def priced(model: Model, usage: Usage, factor: float = 1.0) -> Usage:
+    """``usage`` with its cost filled in; what the provider says it billed is kept.
+
+    ``factor`` is what the request costs of the usual price.
+    """
+    cost = cost_of(model, usage)
+    cost = UsageCost(
+        input=cost.input * factor,
+        output=cost.output * factor,
+        cache_read=cost.cache_read * factor,
+        cache_write=cost.cache_write * factor,
+        total=cost.total * factor,
+        total_from_provider=usage.cost.total_from_provider,
     )
     return msgspec.structs.replace(usage, cost=cost)

@@ -102,7 +102,9 @@ _PROVIDERS: dict[str, str] = {
     "anthropic-messages": "pi_rpc.llm.providers.anthropic_messages",
     "google-generative-ai": "pi_rpc.llm.providers.google_generative_ai",
     "mistral-conversations": "pi_rpc.llm.providers.mistral_conversations",
+    "azure-openai-responses": "pi_rpc.llm.providers.azure_openai_responses",
     "openai-completions": "pi_rpc.llm.providers.openai_completions",
+    "openai-responses": "pi_rpc.llm.providers.openai_responses",
     "scripted": "pi_rpc.llm.scripted",
 }
 

@@ -126,6 +126,8 @@ class MessageBuilder:
         self._timestamp = now_ms()
         self.usage: Usage = Usage.ZERO
         """Set by the provider whenever it learns more; cost is filled in here."""
+        self.price_factor = 1.0
+        """Set by the provider where a request is served at another price than the usual."""
         self.stop_reason: StopReason = "pending"
         """Set by the provider when the reply is complete."""
         self.raw_stop_reason: str | UnsetType = UNSET
@@ -247,7 +249,7 @@ class MessageBuilder:
             api=self._model.api,
             provider=self._model.provider,
             model=self._model.id,
-            usage=priced(self._model, self.usage),
+            usage=priced(self._model, self.usage, self.price_factor),
             stop_reason=stop_reason or self.stop_reason,
             timestamp=self._timestamp,
             response_model=self.response_model,
@@ -293,7 +295,7 @@ class AssistantMessageStream:
     @property
     def usage(self) -> Usage:
         """Tokens known so far, priced."""
-        return priced(self._model, self._builder.usage)
+        return priced(self._model, self._builder.usage, self._builder.price_factor)
 
     async def result(self) -> AssistantMessage:
         """The final message; reads the stream to its end first."""

@@ -34,7 +34,16 @@ IMAGE_PLACEHOLDER = "(an image was here; this model cannot see images)"
 NO_RESULT = "No result: this tool call was not run to its end."
 
 _FORBIDDEN = re.compile(r"[^a-zA-Z0-9_-]")
-_ID_LENGTHS = {"anthropic-messages": 64, "google-generative-ai": 64, "openai-completions": 40}
+_ID_LENGTHS = {
+    "anthropic-messages": 64,
+    "azure-openai-responses": 64,
+    "google-generative-ai": 64,
+    "openai-completions": 40,
+    "openai-responses": 64,
+}
+_PAIRED_IDS = {"azure-openai-responses", "openai-responses"}
+"""Dialects whose calls are named ``<call id>|<item id>``."""
+_ITEM_ID = re.compile(r"fc_[a-zA-Z0-9_-]{1,61}")
 
 
 def transform_messages(messages: Sequence[Message], model: Model) -> list[Message]:
@@ -122,11 +131,19 @@ class _Transformation:
     def _call(self, call: ToolCall, *, own: bool) -> ToolCall:
         changed = replace(
             call,
-            id=self._unique_id(call.id),
+            id=self._new_id(call.id, own=own),
             name=without_lone_surrogates(call.name),
             arguments=clean_json(call.arguments),
         )
         return changed if own else replace(changed, thought_signature=UNSET, namespace=UNSET)
+
+    def _new_id(self, original: str, *, own: bool) -> str:
+        if self._model.api not in _PAIRED_IDS:
+            return self._unique_id(original)
+        call_id, _, item_id = original.partition("|")
+        unique = self._unique_id(call_id)
+        # Another model's item would be looked for beside the reasoning that was dropped.
+        return f"{unique}|{item_id}" if own and _ITEM_ID.fullmatch(item_id) else unique
 
     def _unique_id(self, original: str) -> str:
         limit = _ID_LENGTHS.get(self._model.api)
