@@ -1,8 +1,8 @@
 """Moving to another place of the session's tree, with a note of what was left.
 
-Owns ``branch`` in place: where the leaf goes, what is handed back for editing, the summary and the
-label. What of a branch is summarised is ``pi_rpc.harness.branch_summary``'s. A move that fails or
-is stopped leaves the session as it was.
+Owns ``branch`` in place: where the leaf goes, the summary and the label. What is handed back for
+editing is ``given_back``'s, what of a branch is summarised ``branch_summary``'s. A move that fails
+or is stopped leaves the session as it was.
 """
 
 from dataclasses import dataclass, replace
@@ -18,11 +18,10 @@ from pi_rpc.harness.compacting import Compactor, Stoppable
 from pi_rpc.harness.configuration import label_entry
 from pi_rpc.harness.core import SessionCore
 from pi_rpc.harness.errors import HarnessError
+from pi_rpc.harness.given_back import GivenBack, given_back
 from pi_rpc.harness.hook_payloads import SessionBeforeTree, SessionBeforeTreeResult, SessionTree
-from pi_rpc.harness.inputs import ATTACHMENTS_TYPE, own_text
 from pi_rpc.harness.summaries import SummaryCancelledError
-from pi_rpc.llm.messages import ImageBlock, UserMessage
-from pi_rpc.session.entries import CustomEntry, CustomMessageEntry, MessageEntry
+from pi_rpc.llm.messages import ImageBlock
 from pi_rpc.session.stored import StoredEntry
 
 __all__ = ["BranchOutcome", "BranchRequest", "Brancher"]
@@ -77,10 +76,10 @@ class Brancher:
         old_leaf = session.leaf_id
         if activity.controller.signal.aborted:
             return BranchOutcome(leaf_id=old_leaf, cancelled=True)
-        given_back = _given_back(session, target)
-        new_leaf = target.parent_id if target is not None and given_back else request.entry_id
+        written = given_back(session, target) if target is not None else None
+        new_leaf = target.parent_id if target is not None and written else request.entry_id
         if new_leaf == old_leaf and request.label is None:
-            return _outcome(old_leaf, given_back)
+            return _outcome(old_leaf, written)
         summary: BranchSummaryResult | None = None
         try:
             if new_leaf != old_leaf:
@@ -96,7 +95,7 @@ class Brancher:
         if request.label is not None and labelled is not None:
             await core.recorder.record(label_entry(labelled, request.label), now=True)
         core.announce_usage()
-        outcome = _outcome(session.leaf_id, given_back, entry)
+        outcome = _outcome(session.leaf_id, written, entry)
         if new_leaf != old_leaf:
             from_hook = summary is not None and summary.from_hook
             await self._tell_hooks(outcome, old_leaf, activity, from_hook=from_hook)
@@ -195,42 +194,15 @@ class Brancher:
         )
 
 
-def _given_back(session: Any, target: StoredEntry | None) -> BranchOutcome | None:
-    """What a person wrote at ``target``, when it is theirs to write again."""
-    if target is None:
-        return None
-    entry = target.entry
-    content: Any
-    if isinstance(entry, MessageEntry) and isinstance(entry.message, UserMessage):
-        content = entry.message.content
-    elif isinstance(entry, CustomMessageEntry):
-        content = entry.content
-    else:
-        return None
-    blocks = [] if isinstance(content, str) else content
-    images = tuple(block for block in blocks if isinstance(block, ImageBlock))
-    attachments: tuple[Any, ...] = ()
-    for stored in session.entries():
-        kept = stored.entry if stored.parent_id == target.id and stored.type == "custom" else None
-        if isinstance(kept, CustomEntry) and kept.custom_type == ATTACHMENTS_TYPE:
-            attachments = tuple(kept.data) if isinstance(kept.data, list) else ()
-    return BranchOutcome(
-        leaf_id=None,
-        editor_text=own_text(content, attachments),
-        images=images,
-        attachments=attachments,
-    )
-
-
 def _outcome(
-    leaf_id: str | None, given_back: BranchOutcome | None, entry: StoredEntry | None = None
+    leaf_id: str | None, written: GivenBack | None, entry: StoredEntry | None = None
 ) -> BranchOutcome:
-    if given_back is None:
+    if written is None:
         return BranchOutcome(leaf_id=leaf_id, summary_entry=entry)
     return BranchOutcome(
         leaf_id=leaf_id,
-        editor_text=given_back.editor_text,
-        images=given_back.images,
-        attachments=given_back.attachments,
+        editor_text=written.text,
+        images=written.images,
+        attachments=written.attachments,
         summary_entry=entry,
     )

@@ -14,6 +14,7 @@ __all__ = [
     "AGENT_DIR_VARIABLE",
     "SESSION_DIR_VARIABLE",
     "agent_dir",
+    "chosen_sessions_dir",
     "project_folder",
     "project_skill_folders",
     "sessions_dir",
@@ -47,10 +48,17 @@ def sessions_dir(
     agent directory, named after it as pi does: ``/home/ada/app`` becomes ``--home-ada-app--``.
     ``folder`` is the agent directory; None takes ``agent_dir``'s.
     """
+    chosen = chosen_sessions_dir(settings, environ)
+    return chosen or session_directory(folder or agent_dir(environ), cwd)
+
+
+def chosen_sessions_dir(
+    settings: Settings, environ: Mapping[str, str] | None = None
+) -> Path | None:
+    """The flat folder that a person chose for the sessions of every working directory, if any."""
     environ = os.environ if environ is None else environ
-    if named := environ.get(SESSION_DIR_VARIABLE) or settings.session_dir:
-        return _absolute(named)
-    return session_directory(folder or agent_dir(environ), cwd)
+    named = environ.get(SESSION_DIR_VARIABLE) or settings.session_dir
+    return _absolute(named) if named else None
 
 
 def project_folder(cwd: Path) -> Path:
