@@ -1,28 +1,25 @@
 """The ``bash`` tool: runs a command of the shell and tells the model what came of it.
 
-Owns the arguments, the live updates and the words around the output. Does not own how commands run
-(the ``Shell`` port) nor how their output is kept (``pi_rpc.tools._command_output``).
+Owns the arguments and the words around the output. Does not own how commands run and their output
+is kept and shown (``pi_rpc.tools.command_runs``).
 """
 
 import math
 from collections.abc import Mapping
 from typing import Any
 
-import anyio
 from msgspec import UNSET
 
 from pi_rpc.agent.ports import CommandExit, ToolContext
 from pi_rpc.agent.tool import AgentTool, OnUpdate, ToolDescription, ToolFailure, ToolResult
 from pi_rpc.llm.abort import AbortSignal
-from pi_rpc.tools._command_output import FULL_OUTPUT_LIMIT, CommandOutput, LiveOutput
+from pi_rpc.tools._command_output import FULL_OUTPUT_LIMIT, CommandOutput
 from pi_rpc.tools._steps import port_failures
 from pi_rpc.tools._truncate import MAX_BYTES, MAX_LINES, Truncation, format_size
+from pi_rpc.tools.command_runs import run_command
 
-__all__ = ["LIVE_OUTPUT_LIMIT", "bash_tool"]
+__all__ = ["bash_tool"]
 
-LIVE_OUTPUT_LIMIT = 256 * 1024
-"""How much output of one call, in bytes, is shown while it comes."""
-_UPDATE_INTERVAL_S = 0.1
 _MAX_TIMEOUT_S = 2_147_483.647
 _MAX_TITLE = 120
 
@@ -80,53 +77,23 @@ async def _execute(
 ) -> ToolResult:
     del tool_call_id
     timeout_s = _time_limit(params.get("timeout"), context.command_timeout_s)
-    output, live = CommandOutput(), LiveOutput(LIVE_OUTPUT_LIMIT)
 
-    def on_output(data: bytes) -> None:
-        output.feed(data)
-        live.feed(data)
+    def on_live(delta: str, omitted_bytes: int) -> None:
+        omitted = omitted_bytes or UNSET
+        on_update(ToolResult(content=[], delta=delta, omitted_bytes=omitted))
 
     on_update(ToolResult(content=[], delta=""))
-    try:
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(output.write_file)
-            tasks.start_soon(_send_updates, live, on_update)
-            # Failures of the port pass the task group as a value: it would wrap them in a group.
-            outcome: CommandExit | ToolFailure
-            try:
-                with port_failures():
-                    outcome = await context.shell.run(
-                        params["command"],
-                        cwd=context.cwd,
-                        env=context.environment,
-                        timeout_s=timeout_s,
-                        on_output=on_output,
-                        signal=signal,
-                    )
-            except ToolFailure as failure:
-                outcome = failure
-            tasks.cancel_scope.cancel()
-    finally:
-        await output.finish()
-    if isinstance(outcome, ToolFailure):
-        raise outcome
-    _send_update(live, on_update)
-    return _result(output, outcome, timeout_s)
-
-
-async def _send_updates(live: LiveOutput, on_update: OnUpdate) -> None:
-    while True:
-        await live.changed.wait()
-        _send_update(live, on_update)
-        await anyio.sleep(_UPDATE_INTERVAL_S)
-
-
-def _send_update(live: LiveOutput, on_update: OnUpdate) -> None:
-    delta, omitted = live.take()
-    if omitted:
-        on_update(ToolResult(content=[], delta=delta, omitted_bytes=live.omitted_bytes))
-    elif delta:
-        on_update(ToolResult(content=[], delta=delta))
+    with port_failures():
+        run = await run_command(
+            context.shell,
+            params["command"],
+            cwd=context.cwd,
+            env=context.environment,
+            timeout_s=timeout_s,
+            signal=signal,
+            on_live=on_live,
+        )
+    return _result(run.output, run.exit, timeout_s)
 
 
 def _time_limit(asked: Any, usual: float | None) -> float | None:

@@ -19,7 +19,8 @@ from pi_rpc.llm.abort import AbortController
 from pi_rpc.llm.messages import text_of
 from pi_rpc.tools import _command_output
 from pi_rpc.tools._local_shell import LocalShell
-from pi_rpc.tools.bash import LIVE_OUTPUT_LIMIT, bash_tool
+from pi_rpc.tools.bash import bash_tool
+from pi_rpc.tools.command_runs import LIVE_OUTPUT_LIMIT
 from tests.os.survivors import new_marker, survivors, wait_until_alive
 
 pytestmark = [
