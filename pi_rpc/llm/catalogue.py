@@ -1,9 +1,9 @@
 """The catalogue: models known without anybody naming them, as facts in ``catalogue.json``.
 
-Owns the reading of that file. Prices and limits are those of the providers' own price lists when
-the file was last edited; ``models.json`` corrects them. A provider's models are listed best default
-first. Only models that work over a dialect we speak are in it: OpenAI's newer ones refuse tools
-together with reasoning over ``openai-completions`` and are therefore missing."""
+Owns the reading of that file, a provider at a time. Prices and limits are those that were published
+when the file was made; ``models.json`` corrects them. A provider's default model is listed first.
+``make catalogue`` writes the file anew (``scripts/catalogue.py``); nothing in it is edited by hand.
+"""
 
 from functools import cache
 from typing import Any
@@ -14,7 +14,7 @@ from msgspec import UNSET, UnsetType
 from pi_rpc.llm.messages import Wire
 from pi_rpc.llm.models import InputKind, Model, ModelCost
 
-__all__ = ["catalogue", "provider_names"]
+__all__ = ["catalogue", "models_of", "provider_names"]
 
 
 class _Entry(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -29,50 +29,76 @@ class _Entry(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
     compat: dict[str, Any] | UnsetType = UNSET
 
 
-class _Provider(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    name: str
+class _Service(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Models that are asked in one dialect at one address; empty: the person's own address."""
+
     api: str
     base_url: str
     models: list[_Entry]
-    compat: dict[str, Any] | UnsetType = UNSET
+    headers: dict[str, str] | UnsetType = UNSET
+
+
+class _Provider(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    name: str
+    default: str
+    services: list[_Service]
+
+
+class _Name(Wire, frozen=True, kw_only=True):
+    name: str
 
 
 class _File(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    providers: dict[str, _Provider]
+    source: str
+    providers: dict[str, msgspec.Raw]
 
 
 @cache
-def _file() -> _File:
+def _providers() -> dict[str, msgspec.Raw]:
+    """Read once, when first asked for; each provider is decoded when it is asked for."""
     from importlib.resources import files
 
-    return msgspec.json.decode(
-        files("pi_rpc.llm").joinpath("catalogue.json").read_bytes(), type=_File
-    )
+    written = files("pi_rpc.llm").joinpath("catalogue.json").read_bytes()
+    return msgspec.json.decode(written, type=_File).providers
+
+
+def provider_names() -> dict[str, str]:
+    """The catalogue's providers: id to a name for people, in the order of preference."""
+    return {
+        provider_id: msgspec.json.decode(written, type=_Name).name
+        for provider_id, written in _providers().items()
+    }
+
+
+def catalogue() -> tuple[Model, ...]:
+    """All models of the catalogue, provider by provider."""
+    return tuple(model for provider_id in _providers() for model in models_of(provider_id))
 
 
 @cache
-def catalogue() -> tuple[Model, ...]:
-    """The models of the catalogue, provider by provider. Read once, when first asked for."""
-    return tuple(
+def models_of(provider_id: str) -> tuple[Model, ...]:
+    """The models of one provider, its default first; none of one that is not in the catalogue."""
+    written = _providers().get(provider_id)
+    if written is None:
+        return ()
+    provider = msgspec.json.decode(written, type=_Provider)
+    models = [
         Model(
             id=entry.id,
             name=entry.name,
-            api=provider.api,
+            api=service.api,
             provider=provider_id,
-            base_url=provider.base_url,
+            base_url=service.base_url,
             reasoning=entry.reasoning,
             input=entry.input,
             cost=entry.cost,
             context_window=entry.context_window,
             max_tokens=entry.max_tokens,
             thinking_level_map=entry.thinking_level_map,
-            compat={**(provider.compat or {}), **(entry.compat or {})} or UNSET,
+            headers=service.headers,
+            compat=entry.compat,
         )
-        for provider_id, provider in _file().providers.items()
-        for entry in provider.models
-    )
-
-
-def provider_names() -> dict[str, str]:
-    """The catalogue's providers: id to a name for people."""
-    return {provider_id: provider.name for provider_id, provider in _file().providers.items()}
+        for service in provider.services
+        for entry in service.models
+    ]
+    return tuple(sorted(models, key=lambda model: model.id != provider.default))

@@ -111,9 +111,9 @@ def test_models_of_a_provider_with_a_key_can_be_asked_and_others_cannot(tmp_path
         (" gpt-5 ", "openai/gpt-5", None),
         ("gpt-5:high", "openai/gpt-5", "high"),
         ("openai/gpt-5:OFF", "openai/gpt-5", "off"),
-        ("haiku", "anthropic/claude-haiku-4-5", None),
-        ("haiku:low", "anthropic/claude-haiku-4-5", "low"),
-        ("sonnet", "anthropic/claude-sonnet-5", None),
+        ("haiku", "anthropic/claude-haiku-5-5", None),
+        ("haiku:low", "anthropic/claude-haiku-5-5", "low"),
+        ("sonnet", "anthropic/claude-sonnet-5-5", None),
         ("openai/gpt-oss-20b", "groq/openai/gpt-oss-20b", None),
         ("groq/openai/gpt-oss-20b", "groq/openai/gpt-oss-20b", None),
         ("mine/qwen:7b", "mine/qwen:7b", None),
@@ -125,7 +125,7 @@ def test_models_of_a_provider_with_a_key_can_be_asked_and_others_cannot(tmp_path
     ],
 )
 def test_a_name_means(tmp_path: Path, ref: str, expected: str, level: str | None) -> None:
-    environ = {**ANTHROPIC, "OPENAI_API_KEY": "k"}
+    environ = {**ANTHROPIC, "OPENAI_API_KEY": "k", "GROQ_API_KEY": "k"}
     registry = _registry(tmp_path, environ, mine=_server("qwen:7b", "odd:high", "new-O9-mini"))
     model, said = registry.choose(ref)
     assert (model.ref, said) == (expected, level)
@@ -148,10 +148,10 @@ def test_of_two_providers_the_one_with_credentials_is_meant(tmp_path: Path) -> N
 
 
 def test_an_ambiguous_name_is_refused_and_the_choices_are_named(tmp_path: Path) -> None:
-    registry = _registry(tmp_path, ANTHROPIC, mine=_server("claude-haiku-4-5"))
+    registry = _registry(tmp_path, ANTHROPIC, mine=_server("claude-haiku-5-5"))
     with pytest.raises(UnknownModelError) as caught:
         registry.find("haiku")
-    assert "mine/claude-haiku-4-5, anthropic/claude-haiku-4-5" in caught.value.message
+    assert "mine/claude-haiku-5-5, anthropic/claude-haiku-5-5" in caught.value.message
 
 
 @pytest.mark.parametrize("ref", ["claude-sonet-5", "anthropic/claude-sonet-5"])
@@ -163,7 +163,7 @@ def test_an_unknown_name_is_refused_and_near_ones_are_named(tmp_path: Path, ref:
 
 
 @pytest.mark.parametrize(
-    "ref", ["", ":", ":high", "zzzzzzzz", "zzzzzzzz:high", "a", "x", "/", "-", "ai", "a:high", "9"]
+    "ref", ["", ":", ":high", "zzzzzzzz", "zzzzzzzz:high", "q", "/", "-", "qq", "q:high", "97531"]
 )
 def test_a_name_that_is_near_nothing_points_to_the_list(tmp_path: Path, ref: str) -> None:
     with pytest.raises(UnknownModelError, match="model/list"):
@@ -178,10 +178,10 @@ def test_the_default_is_what_the_settings_name(tmp_path: Path) -> None:
         return found and found.ref
 
     assert default("openai", "gpt-5") == "openai/gpt-5", "even without a key: the person chose it"
-    assert default(None, "haiku") == "anthropic/claude-haiku-4-5"
-    assert default("anthropic", None) == "anthropic/claude-sonnet-5"
+    assert default(None, "haiku") == "anthropic/claude-haiku-5-5"
+    assert default("anthropic", None) == "anthropic/claude-opus-5-5"
     assert default("openai", None) is None
-    assert default(None, None) == "anthropic/claude-sonnet-5"
+    assert default(None, None) == "anthropic/claude-opus-5-5"
 
 
 @pytest.mark.parametrize(
