@@ -1,6 +1,8 @@
 """Rows of ``session/*``."""
 
+from pi_rpc.protocol import history as h
 from pi_rpc.protocol import requests as r
+from pi_rpc.protocol import session_files as f
 from pi_rpc.protocol import tree as t
 from pi_rpc.protocol._method import CHOICE, SESSION, Method
 from pi_rpc.protocol.base import Empty, SessionNewParams, SessionParams
@@ -47,10 +49,11 @@ ROWS: tuple[Method, ...] = (
         name="session/configure",
         exchange="settings",
         summary="Changes settings of the session. A model or thinking level changed during a run"
-        " takes effect with the next turn.",
+        " takes effect with the next turn. Of a session that is not open, by its id, only `name` can"
+        " be changed.",
         params=r.SessionConfigureParams,
         result=SessionState,
-        errors=(*SESSION, *CHOICE, "unsupported"),
+        errors=(*SESSION, *CHOICE, "unsupported", "sessionLocked", "sessionCorrupt"),
         order="session",
     ),
     Method(
@@ -103,10 +106,31 @@ ROWS: tuple[Method, ...] = (
     Method(
         name="session/label",
         exchange="branch",
-        summary="Labels an entry, or takes its label off; during a run at the end of the turn.",
+        summary="Labels an entry, or takes its label off; during a run at the end of the turn. The"
+        " session need not be open.",
         params=t.SessionLabelParams,
         result=Empty,
-        errors=(*SESSION, "entryNotFound", "storage"),
+        errors=(*SESSION, "entryNotFound", "storage", "sessionLocked", "sessionCorrupt"),
+        order="session",
+    ),
+    Method(
+        name="session/fork",
+        exchange="fork",
+        summary="Begins a session with what another one holds: its active branch, or the path to an"
+        " entry. Both are open then, or the new one alone when the other was not.",
+        params=f.SessionForkParams,
+        result=f.SessionForkResult,
+        errors=(*SESSION, "entryNotFound", "sessionCorrupt", "storage"),
+        order="session",
+    ),
+    Method(
+        name="session/events",
+        exchange="events",
+        summary="Repeats events that the client missed, as far back as they are kept: see"
+        " [Events](#events).",
+        params=h.SessionEventsParams,
+        result=h.SessionEventsResult,
+        errors=SESSION,
         order="session",
     ),
     Method(
@@ -118,6 +142,15 @@ ROWS: tuple[Method, ...] = (
         params=r.SessionCloseParams,
         result=Empty,
         errors=SESSION,
+        order="session",
+    ),
+    Method(
+        name="session/delete",
+        exchange="fork",
+        summary="Moves the file of a session to the trash; a session that is open is closed first.",
+        params=f.SessionDeleteParams,
+        result=Empty,
+        errors=(*SESSION, "sessionLocked", "storage"),
         order="session",
     ),
 )

@@ -1,26 +1,34 @@
 """What a client hears: events of every session, merged, numbered, encoded.
 
-Owns the step from in-process events to ``agent/event`` frames for one client, and the pressure that
-holds a session's run while that client is slow. Merging and numbering are ``pi_rpc.host.outlet``'s,
-wire forms ``pi_rpc.protocol``'s.
+Owns the step from in-process events to ``agent/event`` frames for one client, the repetition of
+events that it missed, and the pressure that holds a session's run while that client is slow.
+Merging and numbering are ``pi_rpc.host.outlet``'s, what is kept for repetition
+``pi_rpc.host.history``'s, wire forms ``pi_rpc.protocol``'s.
 """
 
 from collections.abc import Sequence
+from typing import Any
+
+from msgspec import UNSET, Raw
 
 from pi_rpc.agent.events import AgentEvent, MessageUpdate
 from pi_rpc.harness.harness import Listener
+from pi_rpc.host.history import EventHistory, Kept
 from pi_rpc.host.host import HostedSession
 from pi_rpc.host.outlet import EventOutlet, EventPreferences, Numbered, Ticker
 from pi_rpc.jsonrpc.peer import Peer
 from pi_rpc.llm.events import TextDelta, ThinkingDelta, ToolCallDelta
 from pi_rpc.protocol.convert import EntryIds, to_wire
 from pi_rpc.protocol.encode import encode, encode_event, encode_update
+from pi_rpc.protocol.events import MessageUpdate as MessageUpdateOnWire
 from pi_rpc.protocol.handshake import EventPreferences as WantedEvents
+from pi_rpc.protocol.history import RepeatedEvent, SessionEventsResult
 
 __all__ = ["EventStream"]
 
 _PRESSURE_BYTES = 1024 * 1024
 _DELTAS = (TextDelta, ThinkingDelta, ToolCallDelta)
+_EVENT = b',"event":'
 
 
 class EventStream:
@@ -31,6 +39,7 @@ class EventStream:
         self._wanted = wanted
         self._ticker = Ticker()
         self._outlets: dict[HostedSession, EventOutlet] = {}
+        self._histories: dict[HostedSession, EventHistory] = {}
         self._preferences = EventPreferences(
             min_interval_ms=wanted.min_interval_ms, opt_out=frozenset(wanted.opt_out)
         )
@@ -38,19 +47,58 @@ class EventStream:
     def follow(self, hosted: HostedSession) -> None:
         """Send ``hosted``'s events from now on."""
         encoder = _SessionEncoder(hosted.id, self._wanted)
-        outlet = EventOutlet(
-            lambda numbered: self._peer.send_frames(encoder.frames(numbered)),
-            self._preferences,
-            self._ticker,
-            self._crowded,
-        )
+        history = EventHistory()
+
+        def deliver(numbered: Sequence[Numbered]) -> None:
+            frames = encoder.frames(numbered)
+            history.add(numbered, frames)
+            self._peer.send_frames(frames)
+
+        outlet = EventOutlet(deliver, self._preferences, self._ticker, self._crowded)
         self._outlets[hosted] = outlet
+        self._histories[hosted] = history
         hosted.pressure = self._pressure
-        hosted.harness.subscribe(encoder.observing(outlet))
+        hosted.harness.subscribe(encoder.observing(outlet), in_process=False)
 
     def forget(self, hosted: HostedSession) -> None:
         """``hosted`` is closed."""
         self._outlets.pop(hosted, None)
+        self._histories.pop(hosted, None)
+
+    def flush(self, hosted: HostedSession) -> None:
+        """Send what waits to be merged: what is sent next comes after it."""
+        if (outlet := self._outlets.get(hosted)) is not None:
+            outlet.flush()
+
+    def since(self, hosted: HostedSession, seq: int, limit: int | None) -> SessionEventsResult:
+        """The events after number ``seq`` as they were sent, deltas merged by block."""
+        last_seq = self.last_seq(hosted)
+        kept, complete = self._histories[hosted].since(seq)
+        page = kept if limit is None else kept[:limit]
+        return SessionEventsResult(
+            events=[self._repeated(each) for each in page],
+            complete=complete,
+            epoch=hosted.epoch,
+            last_seq=last_seq,
+            has_more=len(page) < len(kept),
+        )
+
+    def _repeated(self, kept: Kept) -> RepeatedEvent:
+        seq, what = kept
+        event: Any
+        if isinstance(what, bytes):
+            event = _event_in(what)
+        else:
+            first = what.update
+            news = first.assistant_message_event
+            event = MessageUpdateOnWire(
+                message_id=str(first.message_id),
+                assistant_message_event=type(news)(  # type: ignore[call-arg]
+                    content_index=news.content_index, delta=what.delta
+                ),
+                message=first.message if self._wanted.message_update == "snapshot" else UNSET,
+            )
+        return RepeatedEvent(seq=seq, event=event)
 
     def last_seq(self, hosted: HostedSession) -> int:
         """The number of the last event sent, after sending what waits to be merged."""
@@ -113,3 +161,9 @@ class _SessionEncoder:
             entry_ids=self._ids_of.get(id(event), ()),
         )
         return encode_event(self._session_json, seq, wire)
+
+
+def _event_in(frame: bytes) -> Raw:
+    """The event of an ``agent/event`` frame."""
+    # Nothing before it can hold these bytes: quotes within a text are escaped.
+    return Raw(frame[frame.index(_EVENT) + len(_EVENT) : -2])

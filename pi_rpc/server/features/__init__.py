@@ -1,7 +1,7 @@
 """What each method of the native protocol does; one module per group of methods."""
 
 from pi_rpc.server.connection import Feature
-from pi_rpc.server.features import catalogue, conversation, prompting, sessions, tree
+from pi_rpc.server.features import catalogue, conversation, history, prompting, session_files, sessions, tree
 
 __all__ = ["FEATURES"]
 
@@ -9,6 +9,8 @@ FEATURES: dict[str, Feature] = {
     **prompting.HANDLERS,
     **conversation.HANDLERS,
     **sessions.HANDLERS,
+    **session_files.HANDLERS,
     **tree.HANDLERS,
+    **history.HANDLERS,
     **catalogue.HANDLERS,
 }
