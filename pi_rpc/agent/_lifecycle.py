@@ -11,10 +11,11 @@ from collections.abc import Sequence
 import anyio
 
 from pi_rpc.agent._failure import closing_batches
-from pi_rpc.agent._interrupt import call_hook, text_of_error
+from pi_rpc.agent._interrupt import call_hook
 from pi_rpc.agent._listeners import Listeners
 from pi_rpc.agent.config import AgentContext, AgentLoopConfig, LoopTurnUpdate, TurnContext
 from pi_rpc.agent.events import AgentEnd, LoopEvent, MessageEnd
+from pi_rpc.agent.foreign_code import text_of_error
 from pi_rpc.agent.loop import run_agent_loop, run_agent_loop_continue
 from pi_rpc.agent.messages import AgentMessage
 from pi_rpc.agent.queue import PendingMessageQueue
@@ -47,8 +48,8 @@ class Lifecycle:
     def __init__(
         self,
         conversation: Conversation,
-        steering: PendingMessageQueue,
-        follow_up: PendingMessageQueue,
+        steering: PendingMessageQueue[AgentMessage],
+        follow_up: PendingMessageQueue[AgentMessage],
         config: AgentLoopConfig,
         finish_within_s: float,
     ) -> None:

@@ -90,8 +90,8 @@ class Agent:
         ``finish_within_s`` bounds how long a run may take to end when the task that awaits
         ``prompt`` is cancelled."""
         self._conversation = Conversation(initial_state)
-        self._steering = PendingMessageQueue(steering_mode)
-        self._follow_up = PendingMessageQueue(follow_up_mode)
+        self._steering = PendingMessageQueue[AgentMessage](steering_mode)
+        self._follow_up = PendingMessageQueue[AgentMessage](follow_up_mode)
         config = AgentLoopConfig(
             model=initial_state.model,
             stream_fn=stream_fn,

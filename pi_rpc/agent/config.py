@@ -84,6 +84,8 @@ class LoopTurnUpdate:
     """Announced and added before anything that was queued."""
     model: Model | None = None
     thinking_level: ThinkingLevel | None = None
+    stream_options: StreamOptions | None = None
+    tool_context: ToolContext | None = None
 
 
 @dataclass(frozen=True, slots=True)

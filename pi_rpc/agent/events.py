@@ -23,12 +23,15 @@ from pi_rpc.llm.messages import (
 from pi_rpc.llm.stream import AssistantMessageStream
 
 __all__ = [
+    "Abort",
     "AgentEnd",
     "AgentEvent",
     "AgentSettled",
     "AgentStart",
     "AutoRetryEnd",
     "AutoRetryStart",
+    "BashOutput",
+    "CommandsChanged",
     "CompactionEnd",
     "CompactionReason",
     "CompactionStart",
@@ -256,6 +259,16 @@ class QueueUpdate(Wire, tag_field="type", tag="queue_update", frozen=True, kw_on
     """Both, whole, steering first."""
 
 
+class Abort(Struct, kw_only=True, frozen=True, tag_field="type", tag="abort"):
+    """Somebody stopped the session, which is idle now. In-process only: whoever asks over the wire
+    is answered."""
+
+    cleared_steer: list[QueueItem]
+    """Steering that was taken out of the queue, oldest first."""
+    cleared_follow_up: list[QueueItem]
+    """Follow-ups that were taken out of the queue, oldest first."""
+
+
 class SavePoint(Wire, tag_field="type", tag="save_point", frozen=True, kw_only=True):
     """Everything up to here is on disk."""
 
@@ -277,6 +290,21 @@ class EntryAppended(Wire, tag_field="type", tag="entry_appended", frozen=True, k
 
     entry: Any
     """The entry."""
+
+
+class BashOutput(Wire, tag_field="type", tag="bash_output", frozen=True, kw_only=True):
+    """A command that the person runs has printed something."""
+
+    delta: str
+    """What is new, without escape sequences and control characters but tab and newline."""
+    token: str | int | UnsetType = UNSET
+    """The one that its request gave."""
+    omitted_bytes: int | UnsetType = UNSET
+    """How much was not shown so far, when the command printed more than is shown while it runs."""
+
+
+class CommandsChanged(Wire, tag_field="type", tag="commands_changed", frozen=True, kw_only=True):
+    """`command/list` has another answer now."""
 
 
 class Diagnostic(Wire, tag_field="type", tag="diagnostic", frozen=True, kw_only=True):
@@ -357,8 +385,11 @@ class AutoRetryEnd(Wire, tag_field="type", tag="auto_retry_end", frozen=True, kw
 
 
 SessionEvent: TypeAlias = (
-    AutoRetryEnd
+    Abort
+    | AutoRetryEnd
     | AutoRetryStart
+    | BashOutput
+    | CommandsChanged
     | CompactionEnd
     | CompactionStart
     | AgentSettled

@@ -379,10 +379,14 @@ class _Run:
             self.system_prompt = update.context.system_prompt
             self.messages = list(update.context.messages)
             self.tools = list(update.context.tools)
-        if update.model is not None:
-            self.config = dataclasses.replace(self.config, model=update.model)
-        if update.thinking_level is not None:
-            self.config = dataclasses.replace(self.config, thinking_level=update.thinking_level)
+        config = self.config
+        self.config = dataclasses.replace(
+            config,
+            model=update.model or config.model,
+            thinking_level=update.thinking_level or config.thinking_level,
+            stream_options=update.stream_options or config.stream_options,
+            tool_context=update.tool_context or config.tool_context,
+        )
 
 
 def _translated(

@@ -20,8 +20,10 @@ from pi_rpc.harness.runs import Limits
 from pi_rpc.harness.settings import CompactionSettings, RetrySettings
 from pi_rpc.llm.messages import ThinkingLevel
 from pi_rpc.llm.models import Model, clamp_thinking_level
+from pi_rpc.llm.provider import StreamOptions
 from pi_rpc.session.context import SessionContext
 from pi_rpc.session.entries import (
+    ActiveToolsChangeEntry,
     ContextEditEntry,
     CustomEntry,
     LabelEntry,
@@ -30,9 +32,12 @@ from pi_rpc.session.entries import (
     ThinkingLevelChangeEntry,
 )
 
-__all__ = ["PermissionMode", "SessionConfiguration"]
+__all__ = ["PermissionMode", "SessionConfiguration", "SystemPrompt"]
 
 PermissionMode: TypeAlias = Literal["ask", "edits", "full", "readonly"]
+
+SystemPrompt: TypeAlias = Callable[["SessionConfiguration"], str]
+"""Makes a system prompt of the choices as they are."""
 
 _NO_MODEL = (
     "no model is configured: set an API key such as ANTHROPIC_API_KEY or OPENAI_API_KEY, or"
@@ -54,12 +59,17 @@ class SessionConfiguration:
     thinking_level: ThinkingLevel = "off"
     permission_mode: PermissionMode = "ask"
     limits: Limits = field(default_factory=Limits)
-    system_prompt: str | None = None
+    system_prompt: str | SystemPrompt | None = None
+    """Takes the place of preamble, tools and rules; a function is asked before each turn, must be
+    quick and must not fail."""
     append_system_prompt: str = ""
     additional_directories: list[str] = field(default_factory=list)
     name: str | None = None
     authenticated: Callable[[Model], bool] = lambda model: True
     """Whether a model can be asked; cheap."""
+    stream_options: StreamOptions = field(default_factory=StreamOptions)
+    """What requests have in common. Key, signal, thinking level, session id and idle time limit
+    are set for each of them."""
     idle_timeout_s: float = 300.0
     auto_compaction: bool = True
     auto_retry: bool = True
@@ -152,6 +162,13 @@ def thinking_level_change(level: ThinkingLevel) -> Callable[..., Any]:
     """Makes the entry that records the choice of a thinking level."""
     return lambda entry_id, parent_id, timestamp: ThinkingLevelChangeEntry(
         id=entry_id, parent_id=parent_id, timestamp=timestamp, thinking_level=level
+    )
+
+
+def active_tools_change(names: list[str]) -> Callable[..., Any]:
+    """Makes the entry that records which tools the model is told of."""
+    return lambda entry_id, parent_id, timestamp: ActiveToolsChangeEntry(
+        id=entry_id, parent_id=parent_id, timestamp=timestamp, active_tool_names=names
     )
 
 

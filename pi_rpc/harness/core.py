@@ -6,10 +6,12 @@ and heard. Does not own what runs when (``pi_rpc.harness.harness``) nor what a r
 """
 
 import logging
+from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Literal, TypeAlias
 
 from pi_rpc.agent.events import (
+    Abort,
     AgentEnd,
     AgentEvent,
     AgentStart,
@@ -59,18 +61,39 @@ class SessionCore:
         self.live = Live()
         self.phase: Phase = "idle"
         self.recorder = Recorder(session, queue, self.totals, self.notify)
-        self._pressure = pressure
+        self.pressure = pressure
+        """Returns when listeners can take more."""
         self._listeners: list[Listener] = []
+        self._untold: deque[Sequence[AgentEvent]] = deque()
+        self._telling = False
 
-    def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Hear every event, in batches; returns the end of the subscription."""
-        self._listeners.append(listener)
-        return lambda: self._listeners.remove(listener)
+    def subscribe(self, listener: Listener, *, in_process: bool = True) -> Callable[[], None]:
+        """Hear every event, in batches; returns the end of the subscription.
+
+        Without ``in_process`` those are left out that the wire does not know (``Abort``).
+        """
+        heard = listener if in_process else _for_the_wire(listener)
+        self._listeners.append(heard)
+        return lambda: self._listeners.remove(heard)
 
     def notify(self, events: Sequence[AgentEvent]) -> None:
-        """Tell every listener; one that raises misses the events, the others do not."""
-        if not events:
+        """Tell every listener; one that raises misses the events, the others do not.
+
+        What a listener causes is told when the others have heard what it heard: all of them hear
+        everything in one order.
+        """
+        if events:
+            self._untold.append(events)
+        if self._telling:
             return
+        self._telling = True
+        try:
+            while self._untold:
+                self._tell(self._untold.popleft())
+        finally:
+            self._telling = False
+
+    def _tell(self, events: Sequence[AgentEvent]) -> None:
         self.live.follow(events)
         for listener in list(self._listeners):
             try:
@@ -156,10 +179,10 @@ class SessionCore:
             for event in events:
                 await self._take_in_one(run, event)
         signal = run.controller.signal
-        if self._pressure is not None and not signal.aborted:
+        if self.pressure is not None and not signal.aborted:
             # A receiver that has stopped reading must not keep a run from being stopped.
             with signal.cancel_scope():
-                await self._pressure()
+                await self.pressure()
 
     async def _take_in_one(self, run: Run, event: AgentEvent) -> None:
         match event:
@@ -174,6 +197,7 @@ class SessionCore:
                 run.attempts += 1
                 self.notify([AgentStart(run_id=run.id)])
             case AgentEnd():
+                await self.recorder.flush()
                 run.attempt_open = False
                 retry = run.retry is not None
                 self.notify([AgentEnd(messages=event.messages, run_id=run.id, will_retry=retry)])
@@ -183,3 +207,12 @@ class SessionCore:
                 self.announce_usage()
             case _:
                 self.notify([event])
+
+
+def _for_the_wire(listener: Listener) -> Listener:
+    def listen(events: Sequence[AgentEvent]) -> None:
+        known = [event for event in events if not isinstance(event, Abort)]
+        if known:
+            listener(known)
+
+    return listen

@@ -64,15 +64,16 @@ class RunDriver:
             core.enter("turn")
         messages = self._messages()
         first: list[Any] = []
+        before: list[Any] = []
         if prompt is not None:
             message = prompt.message()
             core.recorder.expect(message, prompt)
-            first = [message]
+            first, before = [message], self._take_asides()
         elif resumable(messages):
             messages = await self._repair(run, without_failed_replies(messages))
         else:
             first = self._take_queued()
-        first += await self._added_by_hooks(run, first)
+        first = [*before, *first, *await self._added_by_hooks(run, first)]
         while not run.controller.signal.aborted or first:
             await core.loop.run(
                 run,
@@ -171,13 +172,16 @@ class RunDriver:
             await core.recorder.record(context_edit(entry_id), now=True)
 
     async def _between_turns(self, run: Run, turn: TurnContext) -> LoopTurnUpdate:
-        """Before another turn: compact if the window is filling up, then what was chosen last."""
+        """Before another turn: store what waits, compact if the window is filling up; then the
+        conversation as it is stored and the choices as they are now."""
         core = self._core
+        await core.recorder.flush()
         if self._is_full():
             await self._compactor.compact(run, "threshold")
             core.enter("turn")
-            return core.loop.next_turn(self._messages())
-        return core.loop.next_turn(list(turn.context.messages))
+        elif not core.recorder.unseen:
+            return core.loop.next_turn(list(turn.context.messages))
+        return core.loop.next_turn(self._messages())
 
     def _is_full(self) -> bool:
         model = self._core.configuration.require_model()
@@ -218,12 +222,20 @@ class RunDriver:
     # --- before the first pass -------------------------------------------------------------------
 
     def _messages(self) -> list[Any]:
+        self._core.recorder.unseen = False
         return list(build_context(self._core.session.branch()).messages)
 
     def _take_queued(self) -> list[UserMessage]:
         queue = self._core.queue
         taken = queue.take("steer") or queue.take("followUp")
         return [queued.message for queued in taken]
+
+    def _take_asides(self) -> list[Any]:
+        asides = self._core.queue.asides.take()
+        for aside in asides:
+            if aside.prompt is not None:
+                self._core.recorder.expect(aside.message, aside.prompt)
+        return [aside.message for aside in asides]
 
     async def _added_by_hooks(self, run: Run, first: list[Any]) -> list[Any]:
         """What hooks say after the prompt; a system prompt of theirs holds for the run."""

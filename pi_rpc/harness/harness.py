@@ -1,8 +1,8 @@
 """AgentHarness: one coding session - agent, session and tools in one working directory.
 
-Owns who may start what and when: phases, runs and other activities, the queue's promises, and the
-one settled event of each run. Delegates what a run does to ``pi_rpc.harness.driving``, compaction
-and branching to ``pi_rpc.harness.compacting`` and ``branching``, telling and storing to
+Owns what a person or an application may ask of a session, and refuses what cannot be. Delegates
+when things happen to ``pi_rpc.harness.activities``, what a run does to ``pi_rpc.harness.driving``,
+compaction and branching to ``pi_rpc.harness.compacting`` and ``branching``, telling and storing to
 ``pi_rpc.harness.core``. Knows no wire and no other session.
 
 Decisions are taken in plain functions, before the first ``await``, so that requests take effect in
@@ -10,34 +10,32 @@ the order they arrive. Listeners are plain functions too and must not block.
 """
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from types import TracebackType
+from typing import overload
 
 import anyio
 from anyio.abc import TaskGroup
-from msgspec import UNSET
 
-from pi_rpc.agent.events import (
-    AgentEnd,
-    AgentSettled,
-    AgentStart,
-    CompactionSummary,
-    Diagnostic,
-    Queue,
-)
+from pi_rpc._os.threads import run_blocking
+from pi_rpc.agent.events import Abort, CommandsChanged, CompactionSummary, Diagnostic, Queue
+from pi_rpc.agent.messages import AgentMessage
 from pi_rpc.agent.ports import ToolContext
+from pi_rpc.agent.queue import QueueMode
+from pi_rpc.agent.tool import AgentTool
+from pi_rpc.harness._choices import Choices
+from pi_rpc.harness.activities import Activities, Operation
+from pi_rpc.harness.assembly import ExecutionEnv, ModelSource, assembled
 from pi_rpc.harness.branching import Brancher, BranchOutcome, BranchRequest
 from pi_rpc.harness.compacting import Compactor
 from pi_rpc.harness.compaction import NothingToCompactError
 from pi_rpc.harness.configuration import (
+    PermissionMode,
     SessionConfiguration,
-    custom_entry,
+    SystemPrompt,
     label_entry,
-    model_change,
-    session_info,
-    thinking_level_change,
 )
 from pi_rpc.harness.core import Listener, Phase, SessionCore
 from pi_rpc.harness.driving import RunDriver, resumable
@@ -47,15 +45,16 @@ from pi_rpc.harness.hooks import Hooks
 from pi_rpc.harness.inputs import PromptInput
 from pi_rpc.harness.live import Live
 from pi_rpc.harness.loop_setup import LoopSetup
-from pi_rpc.harness.queue import MessageQueue, QueuedMessage, QueueKind, queue_of
-from pi_rpc.harness.runs import Run, RunOutcome
+from pi_rpc.harness.persistence import MakeEntry
+from pi_rpc.harness.queue import Aside, MessageQueue, QueuedMessage, QueueKind, queue_of
+from pi_rpc.harness.resources import ResourceError, Resources
+from pi_rpc.harness.runs import Limits, Run
 from pi_rpc.harness.summaries import SummaryCancelledError, SummaryFailedError
 from pi_rpc.harness.usage import Totals
-from pi_rpc.llm.abort import AbortController
 from pi_rpc.llm.messages import ThinkingLevel
 from pi_rpc.llm.models import Model
-from pi_rpc.llm.provider import StreamFn
-from pi_rpc.session.context import RUN_SETTLED, build_context, interrupted
+from pi_rpc.llm.provider import StreamFn, StreamOptions
+from pi_rpc.session.context import build_context
 from pi_rpc.session.storage import SessionError, SessionStorage
 
 __all__ = ["AgentHarness", "Listener", "Phase"]
@@ -63,22 +62,17 @@ __all__ = ["AgentHarness", "Listener", "Phase"]
 _log = logging.getLogger("pi_rpc.harness")
 
 
-@dataclass(eq=False, slots=True)
-class _Operation:
-    """A compaction or a move that a person asked for, while it goes on."""
+class AgentHarness(Choices):
+    """One session, ready to be prompted.
 
-    controller: AbortController = field(default_factory=AbortController)
-    ended: anyio.Event = field(default_factory=anyio.Event)
+    ``create`` makes one of what an application has; then, as ``async with harness``::
 
-    def abort(self) -> None:
-        self.controller.abort()
+        outcome = await harness.prompt("What does this project do?")
+        print(outcome.text)
 
-    async def wait(self) -> None:
-        await self.ended.wait()
-
-
-class AgentHarness:
-    """One session, ready to be prompted."""
+    What a method returns can be awaited for the outcome of its run, or left alone. Everything that
+    cannot be done raises ``HarnessError``; a model that fails does not, it is the outcome.
+    """
 
     def __init__(
         self,
@@ -87,10 +81,11 @@ class AgentHarness:
         configuration: SessionConfiguration,
         stream_fn: StreamFn,
         tool_context: ToolContext,
-        task_group: TaskGroup,
+        task_group: TaskGroup | None = None,
         pressure: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        """``task_group`` carries the runs; ``pressure`` returns when listeners can take more."""
+        """Of parts that fit. ``task_group`` carries the runs; without one, ``async with`` opens
+        one. ``pressure`` returns when listeners can take more."""
         self.session = session
         self.configuration = configuration
         self.queue = MessageQueue()
@@ -101,24 +96,107 @@ class AgentHarness:
         self._core = SessionCore(session, configuration, self._loop, self.queue, pressure)
         self._compactor = Compactor(self._core)
         self._brancher = Brancher(self._core, self._compactor)
-        self._driver = RunDriver(self._core, self._compactor)
+        self._activities = Activities(
+            self._core, RunDriver(self._core, self._compactor), task_group
+        )
         self.extensions = Extensions(
             self.hooks,
             configuration,
             session.session_id,
             lambda: self._loop.tool_context.asker,
             self._report,
+            commands_changed=self.commands_changed,
         )
-        self._task_group = task_group
-        self._activity: Run | _Operation | None = None
-        self._stopped = False
-        self._finishing = False
+        self._own_tasks = AsyncExitStack()
         self.subscribe = self._core.subscribe
         self.on = self.hooks.on
         self.changed = self._core.changed
         self.report = self._core.report
         self.usage_fields = self._core.usage_fields
         self.context_usage = self._core.context_usage
+        self.wait_for_idle = self._activities.wait_for_idle
+        self.stop = self._activities.stop
+        self.finish = self._activities.finish
+
+    @classmethod
+    def create(
+        cls,
+        *,
+        session: SessionStorage,
+        env: ExecutionEnv | None = None,
+        models: ModelSource | None = None,
+        tools: Sequence[AgentTool] = (),
+        resources: Resources | None = None,
+        system_prompt: str | SystemPrompt | None = None,
+        stream_options: StreamOptions | None = None,
+        tool_context: ToolContext | None = None,
+        model: Model | str | None = None,
+        thinking_level: ThinkingLevel | None = None,
+        active_tools: Sequence[str] | None = None,
+        permission_mode: PermissionMode = "full",
+        limits: Limits | None = None,
+        steering_mode: QueueMode = "one-at-a-time",
+        follow_up_mode: QueueMode = "one-at-a-time",
+        stream_fn: StreamFn | None = None,
+        task_group: TaskGroup | None = None,
+    ) -> "AgentHarness":
+        """A harness of what an application has. Only ``session`` is needed.
+
+        ``env``: files and a shell; default: this machine's. ``models``: which there are and how
+        one is asked; default: pi's catalogue, ``models.json`` and keys. ``tools``: all there are;
+        ``active_tools`` those the model is told of at first. ``resources``: skills, templates and
+        context files, as of ``load_resources``. ``system_prompt``: in place of ours, or a function
+        that is asked before each turn. ``stream_options``: what requests have in common.
+        ``tool_context``: what tools are given beside ``env``, such as ``app``. ``model``: one, or
+        its name; default: the one the session used last, else the one of ``models``. ``stream_fn``
+        asks a model in place of ``models``. Raises ``HarnessError`` for an unknown model or tool.
+        """
+        parts = assembled(
+            session,
+            env=env,
+            models=models,
+            tools=tools,
+            resources=resources,
+            tool_context=tool_context,
+            model=model,
+            thinking_level=thinking_level,
+            stream_fn=stream_fn,
+        )
+        configuration = parts.configuration
+        configuration.system_prompt = system_prompt
+        configuration.stream_options = stream_options or StreamOptions()
+        configuration.idle_timeout_s = configuration.stream_options.idle_timeout_s
+        configuration.permission_mode = permission_mode
+        configuration.limits = limits or Limits()
+        if active_tools is not None:
+            configuration.activate(list(active_tools))
+        harness = cls(
+            session=session,
+            configuration=configuration,
+            stream_fn=parts.stream_fn,
+            tool_context=parts.tool_context,
+            task_group=task_group,
+        )
+        harness.steering_mode, harness.follow_up_mode = steering_mode, follow_up_mode
+        return harness
+
+    async def __aenter__(self) -> "AgentHarness":
+        if self._activities.tasks is None:
+            tasks = anyio.create_task_group()
+            self._activities.tasks = await self._own_tasks.enter_async_context(tasks)
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        try:
+            await self.aclose()
+        finally:
+            # Nothing is left in it, so what the caller raised need not pass through it.
+            await self._own_tasks.aclose()
 
     # --- looking ---------------------------------------------------------------------------------
 
@@ -140,7 +218,7 @@ class AgentHarness:
     @property
     def run(self) -> Run | None:
         """The run that goes on."""
-        return self._activity if isinstance(self._activity, Run) else None
+        return self._activities.run
 
     @property
     def is_streaming(self) -> bool:
@@ -150,7 +228,7 @@ class AgentHarness:
     @property
     def interrupted(self) -> bool:
         """The session ends in a run that never settled."""
-        return self.run is None and interrupted(self.session.branch())
+        return self._activities.interrupted
 
     @property
     def message_count(self) -> int:
@@ -159,39 +237,85 @@ class AgentHarness:
 
     # --- the verbs -------------------------------------------------------------------------------
 
-    def prompt(self, prompt: PromptInput, behavior: QueueKind | None = None) -> Run | QueuedMessage:
-        """Start a run; while something goes on, queue with ``behavior`` or refuse as busy."""
-        if self._activity is None:
-            return self._launch(prompt)
-        if behavior is None:
-            raise _busy(
-                f"the session is busy ({self.phase}); send streamingBehavior 'steer' or 'followUp',"
-                " or wait until it is idle"
-            )
-        return self._enqueue(behavior, prompt)
+    @overload
+    def prompt(self, prompt: str | PromptInput, behavior: None = None) -> Run: ...
 
-    def send(self, kind: QueueKind, prompt: PromptInput) -> Run | QueuedMessage:
+    @overload
+    def prompt(
+        self, prompt: str | PromptInput, behavior: QueueKind | None
+    ) -> Run | QueuedMessage: ...
+
+    def prompt(
+        self, prompt: str | PromptInput, behavior: QueueKind | None = None
+    ) -> Run | QueuedMessage:
+        """Start a run; while something goes on, queue with ``behavior`` or refuse as busy."""
+        said = _input(prompt)
+        if self._activities.current is not None and behavior is not None:
+            return self._enqueue(behavior, said)
+        self._activities.require_idle(
+            "send streamingBehavior 'steer' or 'followUp', or wait until it is idle"
+        )
+        return self._activities.launch(said)
+
+    def send(self, kind: QueueKind, prompt: str | PromptInput) -> Run | QueuedMessage:
         """Steer or follow up: queue while something goes on, otherwise start a run."""
-        return self._launch(prompt) if self._activity is None else self._enqueue(kind, prompt)
+        return self.prompt(prompt, kind)
+
+    def steer(self, prompt: str | PromptInput) -> Run | QueuedMessage:
+        """Say something before the model's next request; idle, it starts a run."""
+        return self.prompt(prompt, "steer")
+
+    def follow_up(self, prompt: str | PromptInput) -> Run | QueuedMessage:
+        """Say something when the run would end; idle, it starts a run."""
+        return self.prompt(prompt, "followUp")
+
+    def next_turn(self, message: str | PromptInput | AgentMessage) -> None:
+        """Put a message before the next prompt that starts a run, whenever that is.
+
+        It starts nothing, is no part of the queue that clients see, and outlasts an abort.
+        """
+        if isinstance(message, str | PromptInput):
+            prompt = _input(message)
+            self.queue.asides.push(Aside(prompt.message(), prompt))
+        else:
+            self.queue.asides.push(Aside(message))
 
     def continue_(self) -> Run:
         """Go on without a new prompt: after an interruption or failure, or with what is queued."""
-        if self._activity is not None:
-            raise _busy(f"the session is busy ({self.phase})")
+        self._activities.require_idle()
         messages = build_context(self.session.branch()).messages
         if not len(self.queue) and not resumable(messages):
             raise HarnessError(
                 "nothingToContinue", "the session ends in a finished answer; send a prompt instead"
             )
-        return self._launch(None)
+        return self._activities.launch(None)
+
+    async def skill(self, name: str, arguments: str = "") -> Run:
+        """Prompt with a skill of the session's resources."""
+        return await self._called(f"skill:{name}", arguments)
+
+    async def prompt_from_template(self, name: str, arguments: str = "") -> Run:
+        """Prompt with a prompt template of the session's resources; ``arguments`` as one would
+        type them."""
+        return await self._called(name, arguments)
+
+    async def expanded(self, prompt: PromptInput) -> PromptInput:
+        """``prompt``, with ``/template`` or ``/skill:name`` replaced by what its file says."""
+        if not isinstance(prompt.content, str) or not prompt.content.startswith("/"):
+            return prompt
+        try:
+            expansion = await run_blocking(self.configuration.resources.expand, prompt.content)
+        except ResourceError as error:
+            raise HarnessError("invalidParams", str(error), path="message") from None
+        return prompt if expansion is None else replace(prompt, content=expansion.text)
 
     async def compact(
-        self, instructions: str | None = None, on_start: Callable[[_Operation], None] | None = None
+        self, instructions: str | None = None, on_start: Callable[[Operation], None] | None = None
     ) -> CompactionSummary | None:
         """Shorten the conversation; None when it was stopped. ``on_start`` gets what stops it."""
-        self._require_writable()
+        self._activities.require_writable()
         self.configuration.require_model()
-        async with self._operation("compaction", on_start) as operation:
+        async with self._activities.operation("compaction", on_start) as operation:
             try:
                 plan = self._compactor.plan()
             except NothingToCompactError as error:
@@ -201,21 +325,26 @@ class AgentHarness:
             except SummaryCancelledError:
                 return None
             except SummaryFailedError as error:
-                raise HarnessError("providerError", str(error)) from None
+                raise HarnessError("providerError", str(error), "compaction") from None
 
     async def branch(
-        self, request: BranchRequest, on_start: Callable[[_Operation], None] | None = None
+        self,
+        request: BranchRequest | str | None,
+        on_start: Callable[[Operation], None] | None = None,
     ) -> BranchOutcome:
-        """Go on from another place of the tree. ``on_start`` gets what stops a summary."""
-        self._require_writable()
+        """Go on from another place of the tree: an entry's id, None for the root, or a request
+        that says more. ``on_start`` gets what stops a summary."""
+        if not isinstance(request, BranchRequest):
+            request = BranchRequest(request)
+        self._activities.require_writable()
         self._brancher.target(request.entry_id)
         if request.summarize:
             self.configuration.require_model()
-        async with self._operation("branch_summary", on_start) as operation:
+        async with self._activities.operation("branch_summary", on_start) as operation:
             try:
                 return await self._brancher.move(request, operation)
             except SummaryFailedError as error:
-                raise HarnessError("providerError", str(error)) from None
+                raise HarnessError("providerError", str(error), "branch_summary") from None
 
     async def abort(self, *, clear_queue: bool = True) -> tuple[bool, Queue]:
         """Stop whatever goes on and return once idle.
@@ -223,18 +352,21 @@ class AgentHarness:
         Returns whether anything was stopped, and what waited if it was cleared. A message that was
         on its way to the model but not yet delivered counts as waiting.
         """
-        activity = self._activity
-        removed = self._cleared() if clear_queue else []
-        if activity is not None:
-            activity.abort()
-            await activity.wait()
-        if clear_queue:
-            removed += self._cleared()
-        return activity is not None, queue_of(removed)
+        stopped, removed = await self._abort(clear_queue=clear_queue)
+        queue = queue_of(removed)
+        self._core.notify(
+            [
+                Abort(
+                    cleared_steer=[item for item in queue.items if item.kind == "steer"],
+                    cleared_follow_up=[item for item in queue.items if item.kind == "followUp"],
+                )
+            ]
+        )
+        return stopped, queue
 
     def clear_queue(self) -> Queue:
         """Remove everything that waits and return it."""
-        return queue_of(self._cleared())
+        return queue_of(self._activities.cleared())
 
     def remove_queued(self, item_id: str) -> Queue:
         """Remove one message that waits and return it; empty when it does not wait any more."""
@@ -250,185 +382,70 @@ class AgentHarness:
         elif self.run is not None and not queued.removed:
             self.run.abort()
 
-    def stop(self) -> None:
-        """Tell what goes on to end, and every later run as it starts; returns at once."""
-        self._stopped = True
-        self.queue.clear()
-        if self._activity is not None:
-            self._activity.abort()
-
-    def finish(self) -> None:
-        """Nobody will start another run: what waits when the session is idle is given up."""
-        self._finishing = True
-        if self._activity is None:
-            self._cleared()
-
-    # --- choices ---------------------------------------------------------------------------------
-
-    async def choose_model(self, model: Model) -> None:
-        """Ask another model from the next turn on."""
-        self.configuration.model = model
-        await self.record(model_change(model))
-
-    async def choose_thinking_level(self, level: ThinkingLevel) -> None:
-        """Think more or less from the next turn on; the nearest level the model offers."""
-        self.configuration.thinking_level = level
-        await self.record(thinking_level_change(self.configuration.level))
-
-    async def rename(self, name: str) -> None:
-        """Give the session a name for people; empty for none."""
-        cleaned = " ".join(name.split())
-        self.configuration.name = cleaned or None
-        await self.record(session_info(cleaned))
-        self.changed(name=cleaned or None)
+    # --- the session's life ----------------------------------------------------------------------
 
     async def label(self, entry_id: str, label: str | None) -> None:
         """Label an entry; without ``label`` take it off."""
         self._brancher.target(entry_id)
         await self.record(label_entry(entry_id, label))
 
-    async def record(self, make: Callable[[str, str | None, str], Any]) -> None:
-        """Store an entry that is no message; while a run goes on, at the end of its turn."""
-        await self._core.recorder.record(make, now=self.run is None)
+    async def record(self, make: MakeEntry) -> None:
+        """Store an entry that is no message: at once when idle, else at the end of the turn or of
+        whatever goes on."""
+        await self._core.recorder.record(make, now=self._activities.current is None)
 
     async def aclose(self) -> None:
         """End what goes on, if anything, and let go of the session."""
         try:
-            await self.abort(clear_queue=True)
+            await self._abort(clear_queue=True)
         finally:
             self.extensions.close()
             with anyio.CancelScope(shield=True):
+                try:
+                    await self._core.recorder.flush()
+                except (SessionError, TimeoutError) as error:
+                    _log.warning("what waited to be stored is lost: %s", error)
                 await self._loop.tool_context.shell.aclose()
                 await self.session.aclose()
 
-    # --- activities ------------------------------------------------------------------------------
+    def commands_changed(self) -> None:
+        """Tell that ``/name`` in a prompt calls up something else now."""
+        self._core.notify([CommandsChanged()])
+
+    # --- inside ----------------------------------------------------------------------------------
 
     def _report(self, diagnostic: Diagnostic) -> None:
         # Hooks and extensions exist before what tells.
         self._core.report(diagnostic)
 
-    def _cleared(self) -> list[QueuedMessage]:
-        removed = self.queue.clear()
-        if removed:
-            self._core.announce_queue()
-        return removed
+    async def _abort(self, *, clear_queue: bool) -> tuple[bool, list[QueuedMessage]]:
+        activities = self._activities
+        activity = activities.current
+        removed = activities.cleared() if clear_queue else []
+        if activity is not None:
+            activity.abort()
+            await activity.wait()
+        if clear_queue:
+            removed += activities.cleared()
+        return activity is not None, removed
 
     def _enqueue(self, kind: QueueKind, prompt: PromptInput) -> QueuedMessage:
         queued = self.queue.add(kind, prompt)
-        if self._stopped:
-            self.queue.clear()
+        self._activities.drop_if_stopped()
         self._core.announce_queue()
         return queued
 
-    def _require_writable(self) -> None:
-        if self.session.read_only:
-            raise HarnessError("storage", "the session was opened read-only")
-
-    def _launch(self, prompt: PromptInput | None) -> Run:
-        self._require_writable()
-        self.configuration.require_model()
-        run = Run()
-        removed = {"interrupted": None} if self.interrupted else {}
-        self._activity = run
-        self._core.phase = "turn"
-        self.changed(phase="turn", isStreaming=True, **removed)
-        if self._stopped:
-            run.abort()
-        self._task_group.start_soon(self._execute, run, prompt)
-        return run
-
-    @asynccontextmanager
-    async def _operation(
-        self, phase: Phase, on_start: Callable[[_Operation], None] | None
-    ) -> AsyncIterator[_Operation]:
-        """Something a person asked for that is no run; the queue goes on when it has ended."""
-        if self._activity is not None:
-            raise _busy(f"the session is busy ({self.phase})")
-        operation = _Operation()
-        self._activity = operation
-        self._core.enter(phase)
-        if self._stopped:
-            operation.abort()
-        if on_start is not None:
-            on_start(operation)
-        try:
-            yield operation
-        finally:
-            self._activity = None
-            self._core.enter("idle")
-            operation.ended.set()
-            if len(self.queue) and not operation.controller.signal.aborted:
-                self._launch(None)
-
-    async def _execute(self, run: Run, prompt: PromptInput | None) -> None:
-        seconds = self.configuration.limits.seconds
-        if seconds is not None:
-            self._task_group.start_soon(_stop_at_deadline, run, seconds)
-        try:
-            await self._driver.drive(run, prompt)
-        except (SessionError, HarnessError) as error:
-            run.failure = str(error)
-        except Exception as error:  # noqa: BLE001 - a run that breaks must still settle; it is logged
-            _log.exception("run %s failed", run.id)
-            run.failure = f"internal error: {type(error).__name__}: {error}"
-        except BaseException:
-            run.abort()
-            raise
-        finally:
-            with anyio.CancelScope(shield=True):
-                await self._settle(run)
-
-    async def _settle(self, run: Run) -> None:
-        core = self._core
-        if self.queue.put_back():
-            core.announce_queue()
-        try:
-            await core.recorder.flush()
-            if not run.failure and interrupted(self.session.branch()):
-                await core.recorder.record(custom_entry(RUN_SETTLED), now=True)
-        except (SessionError, TimeoutError) as error:
-            run.failure = run.failure or str(error)
-        except Exception as error:  # noqa: BLE001 - a session that cannot be read must still settle
-            _log.exception("run %s could not be wound up", run.id)
-            run.failure = run.failure or f"internal error: {type(error).__name__}: {error}"
-        place: dict[str, Any] = {}
-        try:
-            place = core.place()
-        except SessionError as error:
-            run.failure = run.failure or str(error)
-        if not run.attempts:
-            core.notify([AgentStart(run_id=run.id)])
-        if run.attempt_open or not run.attempts:
-            # What broke the run may have kept it from saying so; what had begun is closed.
-            core.notify([AgentEnd(messages=[], run_id=run.id, will_retry=False)])
-        outcome = run.conclude()
-        self._activity = None
-        core.phase = "idle"
-        self.changed(phase="idle", isStreaming=False, **place)
-        core.notify([_settled_event(outcome)])
-        run.settle(outcome)
-        if self._finishing:
-            self._cleared()
+    async def _called(self, command: str, arguments: str) -> Run:
+        self._activities.require_idle()
+        typed = PromptInput(f"/{command} {arguments}".rstrip())
+        prompt = await self.expanded(typed)
+        if prompt is typed:
+            raise HarnessError("invalidParams", f"there is no /{command}", path="message")
+        return self.prompt(prompt)
 
 
-async def _stop_at_deadline(run: Run, seconds: float) -> None:
-    with anyio.move_on_after(seconds):
-        await run.wait()
-        return
-    run.limit = run.limit or f"the time limit of {seconds:g} s was reached"
-    run.abort()
-
-
-def _busy(message: str) -> HarnessError:
-    return HarnessError("sessionBusy", message)
-
-
-def _settled_event(outcome: RunOutcome) -> AgentSettled:
-    return AgentSettled(
-        run_id=outcome.run_id,
-        stop_reason=outcome.stop_reason,
-        aborted=outcome.aborted,
-        error_message=outcome.error_message or UNSET,
-        usage=outcome.usage,
-        cost=outcome.cost,
-    )
+def _input(prompt: str | PromptInput) -> PromptInput:
+    said = PromptInput(prompt) if isinstance(prompt, str) else prompt
+    if not (said.text.strip() or said.all_images or said.attachments):
+        raise HarnessError("invalidParams", "message: expected something to say", path="message")
+    return said

@@ -132,7 +132,8 @@ class LoopSetup:
             return self.replaced_prompt
         configuration = self._configuration
         resources = configuration.resources
-        replacement = configuration.system_prompt
+        chosen = configuration.system_prompt
+        replacement = chosen(configuration) if callable(chosen) else chosen
         return build_system_prompt(
             tools,
             configuration.cwd,
@@ -152,9 +153,7 @@ class LoopSetup:
             model=configuration.require_model(),
             thinking_level=configuration.level,
             stream_fn=self.stream_fn,
-            stream_options=StreamOptions(
-                session_id=self.session_id, idle_timeout_s=configuration.idle_timeout_s
-            ),
+            stream_options=self._stream_options(),
             tool_context=self._tool_context(),
             convert_to_llm=self._converted,
             transform_context=self._transformed,
@@ -167,18 +166,31 @@ class LoopSetup:
             get_follow_up_messages=lambda: self._take("followUp"),
         )
 
+    def _stream_options(self) -> StreamOptions:
+        configuration = self._configuration
+        return replace(
+            configuration.stream_options,
+            session_id=self.session_id,
+            idle_timeout_s=configuration.idle_timeout_s,
+        )
+
     def _tool_context(self) -> ToolContext:
         model = self._configuration.require_model()
         return replace(
             self.tool_context,
             supports_images="image" in model.input,
-            environment={
-                **self.tool_context.environment,
-                "PI_PROVIDER": model.provider,
-                "PI_MODEL": model.id,
-                "PI_REASONING_LEVEL": self._configuration.level,
-            },
+            environment=self.environment(),
         )
+
+    def environment(self) -> dict[str, str]:
+        """The variables for commands, those about the model included where there is one."""
+        environment = dict(self.tool_context.environment)
+        model = self._configuration.model
+        if model is not None:
+            environment["PI_PROVIDER"] = model.provider
+            environment["PI_MODEL"] = model.id
+            environment["PI_REASONING_LEVEL"] = self._configuration.level
+        return environment
 
     def _take(self, kind: QueueKind) -> list[UserMessage]:
         return [queued.message for queued in self._queue.take(kind)]
@@ -195,6 +207,8 @@ class LoopSetup:
             context=self._context(messages),
             model=self._configuration.require_model(),
             thinking_level=self._configuration.level,
+            stream_options=self._stream_options(),
+            tool_context=self._tool_context(),
         )
 
     def _converted(self, messages: Sequence[AgentMessage]) -> list[Message]:

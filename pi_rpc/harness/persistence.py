@@ -6,7 +6,7 @@ nor what happens when it cannot be written (``pi_rpc.harness.harness`` ends the 
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import anyio
 import msgspec
@@ -34,12 +34,15 @@ from pi_rpc.session.entries import (
     MessageEntry,
     iso_now,
 )
-from pi_rpc.session.storage import SessionStorage
+from pi_rpc.session.storage import SessionError, SessionStorage
 from pi_rpc.session.stored import StoredEntry
 
-__all__ = ["Recorder"]
+__all__ = ["MakeEntry", "Recorder"]
 
 _WRITE_DEADLINE_S = 10.0
+
+MakeEntry: TypeAlias = Callable[[str, str | None, str], Any]
+"""Makes an entry of its id, its parent's id and the time, once its place in the tree is known."""
 
 
 class Recorder:
@@ -56,8 +59,10 @@ class Recorder:
         self._queue = queue
         self._totals = totals
         self._notify = notify
+        self.unseen = False
+        """Entries were stored that the loop has not been told of."""
         self._message_id = ""
-        self._pending: list[Any] = []
+        self._pending: list[MakeEntry] = []
         self._prompts: dict[int, PromptInput] = {}
 
     def expect(self, message: object, prompt: PromptInput) -> None:
@@ -129,7 +134,7 @@ class Recorder:
             announced.append(EntryAppended(entry=Raw(stored.json)))
         return announced
 
-    async def record(self, make: Callable[[str, str | None, str], Any], *, now: bool) -> str:
+    async def record(self, make: MakeEntry, *, now: bool) -> str:
         """Store an entry that is no message: at once, or with ``flush`` when a run goes on.
 
         ``make(id, parent_id, timestamp)`` builds it when its place in the tree is known. Returns
@@ -138,6 +143,9 @@ class Recorder:
         if not now:
             self._pending.append(make)
             return ""
+        return await self._store(make)
+
+    async def _store(self, make: MakeEntry) -> str:
         entry = make(self._session.new_id(), self._session.leaf_id, iso_now())
         stored = await self._write(entry)
         self._notify([EntryAppended(entry=Raw(stored.json))])
@@ -153,8 +161,15 @@ class Recorder:
         """Store what waited for the end of the turn; True if anything did."""
         had_any = bool(self._pending)
         while self._pending:
-            await self.record(self._pending[0], now=True)
+            try:
+                await self._store(self._pending[0])
+            except (SessionError, TimeoutError):
+                raise  # The disk may work again: it waits for the next flush.
+            except Exception:
+                del self._pending[0]  # It can never be stored, and must not hold up the others.
+                raise
             del self._pending[0]
+            self.unseen = True
         return had_any
 
     async def save_point(self) -> SavePoint:

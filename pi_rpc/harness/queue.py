@@ -1,26 +1,29 @@
-"""Messages that wait for the model: steering and follow-ups.
+"""Messages that wait for the model: steering, follow-ups, and what goes with the next prompt.
 
-Owns the queue of one session. Pure: it decides, the run delivers. A message is out of the queue's
-picture when its ``message_start`` goes out, and counts as delivered at its ``message_end``; until
-then ``put_back`` returns it to the head, so an abort loses nothing.
+Owns the queues of one session and what clients see of them. Pure: it decides, the run delivers. The
+order, the modes and when a message counts as delivered are ``pi_rpc.agent.queue``'s: until its
+``message_end`` a message that was taken can be put back, so an abort loses nothing.
 """
 
 import itertools
-from collections import deque
+from collections.abc import Generator
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import anyio
 from msgspec import UNSET
 
 from pi_rpc.agent.events import Queue, QueueItem
+from pi_rpc.agent.queue import PendingMessageQueue, QueueMode
 from pi_rpc.harness.inputs import PromptInput
 from pi_rpc.llm.messages import UserMessage
 
-__all__ = ["MessageQueue", "QueueKind", "QueueMode", "QueuedMessage"]
+if TYPE_CHECKING:
+    from pi_rpc.harness.runs import Run, RunOutcome
+
+__all__ = ["Aside", "MessageQueue", "QueueKind", "QueueMode", "QueuedMessage", "queue_of"]
 
 QueueKind: TypeAlias = Literal["steer", "followUp"]
-QueueMode: TypeAlias = Literal["one-at-a-time", "all"]
 
 
 @dataclass(eq=False, slots=True)
@@ -32,28 +35,44 @@ class QueuedMessage:
     message: UserMessage
     resolved: anyio.Event
     """Set when the message was taken by a run that settled, or was removed."""
-    run: Any = None
+    run: "Run | None" = None
     """The run that took it."""
     removed: bool = False
 
+    async def wait(self) -> "RunOutcome | None":
+        """The outcome of the run that took it; None when it was removed instead."""
+        await self.resolved.wait()
+        return await self.run.wait() if self.run is not None else None
+
+    def __await__(self) -> Generator[Any, Any, "RunOutcome | None"]:
+        return self.wait().__await__()
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Aside:
+    """A message that goes before the next prompt."""
+
+    message: Any
+    """Of the user or a custom role."""
+    prompt: PromptInput | None = None
+    """What it was made of."""
+
 
 class MessageQueue:
-    """Two first-in-first-out lines and what was taken from them but not delivered yet."""
+    """A line for each kind of message, and the asides."""
 
     def __init__(self) -> None:
-        self._waiting: dict[QueueKind, deque[QueuedMessage]] = {
-            "steer": deque(),
-            "followUp": deque(),
+        self.lines: dict[QueueKind, PendingMessageQueue[QueuedMessage]] = {
+            "steer": PendingMessageQueue(),
+            "followUp": PendingMessageQueue(),
         }
-        self._taken: dict[int, QueuedMessage] = {}
+        self.modes: dict[QueueKind, QueueMode] = dict.fromkeys(self.lines, "one-at-a-time")
+        self.asides: PendingMessageQueue[Aside] = PendingMessageQueue("all")
+        """Not part of what waits for a run that goes on: ``clear`` and ``len`` leave them out."""
         self._numbers = itertools.count(1)
-        self.modes: dict[QueueKind, QueueMode] = {
-            "steer": "one-at-a-time",
-            "followUp": "one-at-a-time",
-        }
 
     def __len__(self) -> int:
-        return sum(len(line) for line in self._waiting.values()) + len(self._taken)
+        return sum(len(line) for line in self.lines.values())
 
     def add(self, kind: QueueKind, prompt: PromptInput) -> QueuedMessage:
         """Put a message at the end of its line."""
@@ -66,45 +85,47 @@ class MessageQueue:
             client_message_id=prompt.client_message_id or UNSET,
         )
         queued = QueuedMessage(item, prompt, prompt.message(), anyio.Event())
-        self._waiting[kind].append(queued)
+        self.lines[kind].push(queued)
         return queued
 
     def take(self, kind: QueueKind) -> list[QueuedMessage]:
         """The messages to deliver now: the oldest, or all, by the line's mode."""
-        line = self._waiting[kind]
-        count = len(line) if self.modes[kind] == "all" else min(1, len(line))
-        taken = [line.popleft() for _ in range(count)]
-        self._taken.update((id(queued.message), queued) for queued in taken)
-        return taken
+        line = self.lines[kind]
+        line.mode = self.modes[kind]
+        return line.take()
 
     def started(self, message: object) -> QueuedMessage | None:
         """The queued message behind ``message``, if it came from here."""
-        return self._taken.get(id(message))
+        flying = (queued for line in self.lines.values() for queued in line.in_flight)
+        return next((queued for queued in flying if queued.message is message), None)
 
     def delivered(self, message: object) -> QueuedMessage | None:
         """``message`` is on disk: it can no longer be put back."""
-        return self._taken.pop(id(message), None)
+        for aside in self.asides.in_flight:
+            if aside.message is message:
+                self.asides.delivered(aside)
+        queued = self.started(message)
+        if queued is not None:
+            self.lines[queued.item.kind].delivered(queued)
+        return queued
 
     def put_back(self) -> bool:
-        """Return what was taken but not delivered to the head of its line; whether any was."""
-        taken = list(self._taken.values())
-        self._taken.clear()
-        for queued in reversed(taken):
-            self._waiting[queued.item.kind].appendleft(queued)
-        return bool(taken)
+        """Return what was taken but not delivered to the head of its line; whether any was that
+        clients see."""
+        self.asides.restore()
+        restored = [line.restore() for line in self.lines.values()]
+        return any(restored)
 
     def clear(self) -> list[QueuedMessage]:
         """Remove everything that waits, steering first."""
-        removed = [*self._waiting["steer"], *self._waiting["followUp"]]
-        for line in self._waiting.values():
-            line.clear()
+        removed = [queued for line in self.lines.values() for queued in line.clear()]
         _resolve(removed)
         return removed
 
     def remove(self, item_id: str) -> QueuedMessage | None:
         """Remove one message that waits; None when it does not wait (any more)."""
-        for line in self._waiting.values():
-            for queued in line:
+        for line in self.lines.values():
+            for queued in line.waiting:
                 if queued.item.id == item_id:
                     line.remove(queued)
                     _resolve([queued])
@@ -113,9 +134,10 @@ class MessageQueue:
 
     def snapshot(self, *, without: QueuedMessage | None = None) -> Queue:
         """What waits, as clients see it; ``without`` leaves out one that is being delivered."""
-        taken = [queued for queued in self._taken.values() if queued is not without]
-        waiting = [*self._waiting["steer"], *self._waiting["followUp"]]
-        return queue_of([*taken, *waiting])
+        waiting = [
+            queued for line in self.lines.values() for queued in [*line.in_flight, *line.waiting]
+        ]
+        return queue_of([queued for queued in waiting if queued is not without])
 
 
 def queue_of(messages: list[QueuedMessage]) -> Queue:

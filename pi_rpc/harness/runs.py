@@ -5,6 +5,7 @@ Owns one run's identity, its stop signal, its limits and its outcome. Does not o
 """
 
 import secrets
+from collections.abc import Generator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,6 +41,8 @@ class RunOutcome:
     """Text of the last assistant message."""
     usage: Usage
     cost: float
+    message: AssistantMessage | None = None
+    """The last assistant message."""
 
 
 @dataclass(eq=False, slots=True)
@@ -108,6 +111,7 @@ class Run:
             text=text_of(list(reply.content)) if reply is not None else "",
             usage=self.totals.usage,
             cost=self.totals.cost,
+            message=reply,
         )
 
     def settle(self, outcome: RunOutcome) -> None:
@@ -122,3 +126,6 @@ class Run:
         await self._settled.wait()
         assert self.outcome is not None
         return self.outcome
+
+    def __await__(self) -> Generator[Any, Any, RunOutcome]:
+        return self.wait().__await__()

@@ -65,7 +65,7 @@ async def _run(prompt: str, options: SessionOptions, as_json: bool) -> int:
 async def _prompt(hosted: HostedSession, prompt: str, as_json: bool) -> int:
     output = _WhileRead(_Lines(hosted) if as_json else _Text(), hosted.harness.stop)
     output.begin()
-    hosted.harness.subscribe(output.take)
+    hosted.harness.subscribe(output.take, in_process=False)
     run = hosted.harness.prompt(await hosted.expanded(PromptInput(prompt)))
     assert isinstance(run, Run)
     async with anyio.create_task_group() as waiting:

@@ -7,32 +7,24 @@ own sessions (``pi_rpc.host.host``).
 import os
 import threading
 from collections.abc import Mapping
-from contextlib import aclosing
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pi_rpc.agent.ports import ToolContext
 from pi_rpc.agent.tool import AgentTool
-from pi_rpc.harness.credentials import CredentialError, Credentials
+from pi_rpc.harness.assembly import Models
+from pi_rpc.harness.credentials import Credentials
 from pi_rpc.harness.errors import HarnessError
 from pi_rpc.harness.extensions import ExtensionSource, installed_extensions
 from pi_rpc.harness.model_registry import ModelRegistry, UnknownModelError
 from pi_rpc.harness.paths import agent_dir
 from pi_rpc.harness.settings import Settings, load_settings
-from pi_rpc.llm.errors import AuthError
 from pi_rpc.llm.messages import ThinkingLevel
 from pi_rpc.llm.models import Model
-from pi_rpc.llm.provider import Context, EventBatches, StreamOptions, provider_for
-from pi_rpc.llm.stream import AssistantMessageStream, MessageBuilder
-
-if TYPE_CHECKING:
-    from pi_rpc.llm.local import LocalModelServer
+from pi_rpc.llm.provider import Context, StreamOptions
+from pi_rpc.llm.stream import AssistantMessageStream
 
 __all__ = ["Services"]
-
-_LOCAL_MODEL = "local/smollm2-135m"
 
 
 class Services:
@@ -41,7 +33,6 @@ class Services:
     def __init__(self, folder: Path | None = None) -> None:
         """``folder`` is the agent directory; None takes pi's (``PI_CODING_AGENT_DIR``)."""
         self.folder = folder or agent_dir(os.environ)
-        self._local: LocalModelServer | None = None
         self._looking = threading.Lock()
         self._extensions: tuple[ExtensionSource, ...] | None = None
 
@@ -142,38 +133,16 @@ class Services:
             command_timeout_s=limit or None,
         )
 
+    @cached_property
+    def _asking(self) -> Models:
+        return Models(self.folder, registry=self.models, credentials=self.credentials)
+
     def stream(
         self, model: Model, context: Context, options: StreamOptions, /
     ) -> AssistantMessageStream:
         """Ask a model, with its credential; the embedded one is started when it is first asked."""
-        if model.ref == _LOCAL_MODEL:
-            if self._local is None:
-                from pi_rpc.llm.local import LocalModelServer
-
-                self._local = LocalModelServer()
-            return self._local.stream(model, context, options)
-
-        async def produce(builder: MessageBuilder) -> EventBatches:
-            signed = await self._signed(model, options)
-            reply = provider_for(model.api)(model, context, signed, builder)
-            async with aclosing(reply) as batches:
-                async for batch in batches:
-                    yield batch
-
-        return AssistantMessageStream(model, produce, options.signal)
-
-    async def _signed(self, model: Model, options: StreamOptions) -> StreamOptions:
-        try:
-            key = options.api_key or await self.credentials.api_key(model.provider)
-            headers = {**await self.credentials.headers(model), **options.headers}
-        except CredentialError as error:
-            raise AuthError(error.message) from None
-        return replace(options, api_key=key, headers=headers)
+        return self._asking.stream(model, context, options)
 
     async def aclose(self) -> None:
         """End the embedded model and close connections."""
-        from pi_rpc.llm.http import aclose_clients
-
-        if self._local is not None:
-            await self._local.aclose()
-        await aclose_clients()
+        await self._asking.aclose()

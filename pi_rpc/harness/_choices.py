@@ -1,0 +1,86 @@
+"""What a person chooses on the way: model, tools, modes, a name.
+
+Owns the part of ``AgentHarness`` that changes choices and records them. What the choices are is
+``pi_rpc.harness.configuration``'s. A change holds from the next turn on, also while a run goes on.
+"""
+
+from collections.abc import Callable, Sequence
+
+from pi_rpc.agent.queue import QueueMode
+from pi_rpc.agent.tool import AgentTool
+from pi_rpc.harness.configuration import (
+    SessionConfiguration,
+    active_tools_change,
+    model_change,
+    session_info,
+    thinking_level_change,
+)
+from pi_rpc.harness.persistence import MakeEntry
+from pi_rpc.harness.queue import MessageQueue
+from pi_rpc.harness.resources import Resources
+from pi_rpc.llm.messages import ThinkingLevel
+from pi_rpc.llm.models import Model
+
+__all__ = ["Choices"]
+
+
+class Choices:
+    """The choices of a session, and how they are changed."""
+
+    configuration: SessionConfiguration
+    queue: MessageQueue
+    changed: Callable[..., None]
+    """Tells that fields of the session's state changed."""
+
+    async def record(self, make: MakeEntry) -> None:
+        """Store what was chosen."""
+        raise NotImplementedError
+
+    async def set_model(self, model: Model) -> None:
+        """Ask another model from the next turn on."""
+        self.configuration.model = model
+        await self.record(model_change(model))
+
+    async def set_thinking_level(self, level: ThinkingLevel) -> None:
+        """Think more or less from the next turn on; the nearest level the model offers."""
+        self.configuration.thinking_level = level
+        await self.record(thinking_level_change(self.configuration.level))
+
+    async def set_active_tools(self, names: Sequence[str]) -> None:
+        """Tell the model of these tools from the next turn on; refuses unknown ones."""
+        self.configuration.activate(list(names))
+        await self.record(active_tools_change(list(names)))
+
+    def set_tools(self, tools: Sequence[AgentTool]) -> None:
+        """Have these tools from the next turn on, and tell the model of all of them."""
+        self.configuration.tools = {tool.name: tool for tool in tools}
+        self.configuration.named_tools = None
+
+    def set_resources(self, resources: Resources) -> None:
+        """Have these skills, templates and context files from the next turn on."""
+        self.configuration.resources = resources
+
+    async def rename(self, name: str) -> None:
+        """Give the session a name for people; empty for none."""
+        cleaned = " ".join(name.split())
+        self.configuration.name = cleaned or None
+        await self.record(session_info(cleaned))
+        self.changed(name=cleaned or None)
+
+    @property
+    def steering_mode(self) -> QueueMode:
+        """How much steering goes in at once."""
+        return self.queue.modes["steer"]
+
+    @steering_mode.setter
+    def steering_mode(self, mode: QueueMode) -> None:
+        self.queue.modes["steer"] = mode
+
+    @property
+    def follow_up_mode(self) -> QueueMode:
+        """How many follow-ups go in at once."""
+        return self.queue.modes["followUp"]
+
+    @follow_up_mode.setter
+    def follow_up_mode(self, mode: QueueMode) -> None:
+        self.queue.modes["followUp"] = mode
