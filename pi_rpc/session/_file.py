@@ -20,6 +20,8 @@ from pi_rpc.session.storage import Change
 
 __all__ = ["FileChangedError", "SessionFile", "appear", "write_all"]
 
+_TAIL_BYTES = 256
+"""By so many bytes a file is known again."""
 _FLAGS = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 
@@ -74,6 +76,7 @@ class SessionFile:
         self.size = 0
         self.line_start = 0
         self.torn = False
+        self._tail = b""
         self.disturbed = False
         """Somebody wrote while we did, or a write of ours has no known end: read it all anew."""
         self._unsynced = False
@@ -95,9 +98,11 @@ class SessionFile:
         unfinished.unlink(missing_ok=True)
         # Conversations hold what people would not show to others on the machine.
         fd = os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | _FLAGS, 0o600)
+        tail = b""
         try:
             for piece in data:
                 write_all(fd, piece)
+                tail = (tail + piece[-_TAIL_BYTES:])[-_TAIL_BYTES:]
             appear(unfinished, path)
         except BaseException:
             os.close(fd)
@@ -107,6 +112,7 @@ class SessionFile:
                 unfinished.unlink()
         file = cls(path, fd)
         file.size = file.line_start = os.fstat(fd).st_size
+        file._tail = tail
         file._new = file._unsynced = True
         return file
 
@@ -129,7 +135,20 @@ class SessionFile:
         status = self.path.stat()
         if (status.st_dev, status.st_ino) != self._identity or status.st_size < self.size:
             return "replaced"
-        return "grown" if status.st_size > self.size or self.disturbed else "unchanged"
+        if self.disturbed:
+            return "grown"
+        if status.st_size == self.size:
+            return "unchanged"
+        # Written anew in place it is still the same file.
+        length = len(self._tail)
+        is_longer = _read_at(self.fd, self.size - length, length) == self._tail
+        return "grown" if is_longer else "replaced"
+
+    def known_up_to(self, size: int, line_start: int) -> None:
+        """It was read up to there; its last line begins at ``line_start``. Raises ``OSError``."""
+        length = min(size, _TAIL_BYTES)
+        self._tail = _read_at(self.fd, size - length, length)
+        self.size, self.line_start, self.torn = size, line_start, line_start < size
 
     def read_at(self, offset: int, length: int) -> bytes:
         """What is in the file from ``offset``; less at its end. Works after ``close`` too, as long
@@ -168,6 +187,7 @@ class SessionFile:
                 raise
             self.size += len(data)
             self.line_start, self.torn = self.size, False
+            self._tail = (self._tail + data[-_TAIL_BYTES:])[-_TAIL_BYTES:]
             if os.fstat(self.fd).st_size != self.size:
                 self.disturbed = True
             return start

@@ -109,7 +109,7 @@ class Loader:
     def _finish(self, rest: bytes, found: list[FoundLines | KnownLine]) -> None:
         self._done = True
         end = self._at + len(rest)
-        self._file.size, self._file.line_start, self._file.torn = end, self._at, bool(rest)
+        self._file.known_up_to(end, self._at)
         if rest:
             skipped = self.skipped
             self._line(rest.removesuffix(b"\r"), self._at, found)

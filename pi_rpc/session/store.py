@@ -365,6 +365,13 @@ class JsonlSession:
 
     async def _read_anew(self) -> None:
         loaded = await _load(self._path, self._tree.reader, read_only=self._lock is None)
+        if loaded.header is None and len(self._tree):
+            # To begin afresh would forget, without a word, what was announced.
+            loaded.file.close()
+            raise SessionStorageError(
+                f"another program emptied {self._path}; put its content back, or close this"
+                " session and open the file to begin afresh"
+            )
         loaded.tree.reserve_from(self._tree)
         await self._take(loaded, self._header if loaded.header is None else loaded.header)
         self._check_version()

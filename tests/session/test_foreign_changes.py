@@ -137,6 +137,86 @@ async def test_a_file_that_shrank_is_read_anew(tmp_path: Path) -> None:
     await session.aclose()
 
 
+async def test_a_file_that_was_emptied_is_not_begun_afresh(tmp_path: Path) -> None:
+    session = await opened(tmp_path, line("a", None), line("b", "a"))
+    content = session.path.read_bytes()
+    reader = await JsonlSession.open(session.path, read_only=True)
+    session.path.write_bytes(b"")
+    for strict in (True, False):
+        with pytest.raises((ForeignChangeError, SessionStorageError)):
+            await session.append(user_entry(session), strict=strict)
+    for one in (session, reader):
+        with pytest.raises(SessionStorageError, match="emptied") as caught:
+            await one.refresh()
+        assert caught.value.kind == "storage"
+        assert one.leaf_id == "b"
+    assert session.path.read_bytes() == b""
+    session.path.write_bytes(content)
+    assert await session.refresh() == "unchanged"
+    added = await session.append(user_entry(session))
+    assert ids(session) == ["a", "b", added.id]
+    assert session.path.read_bytes() == content + added.raw + b"\n"
+    for one in (session, reader):
+        await one.aclose()
+
+
+async def test_an_emptied_file_that_held_no_entry_is_begun_again(tmp_path: Path) -> None:
+    path = tmp_path / "s.jsonl"
+    path.write_bytes(HEADER)
+    session = await JsonlSession.open(path)
+    path.write_bytes(b"")
+    assert await session.refresh() == "replaced"
+    added = await session.append(user_entry(session))
+    assert session.session_id == "s1"
+    await session.aclose()
+    again = await JsonlSession.open(path)
+    assert (again.session_id, ids(again)) == ("s1", [added.id])
+    await again.aclose()
+
+
+@pytest.mark.parametrize("cut", [1, 40])
+async def test_a_file_cut_off_in_its_header_is_refused_and_left_as_it_is(
+    tmp_path: Path, cut: int
+) -> None:
+    session = await opened(tmp_path)
+    os.truncate(session.path, cut)
+    with pytest.raises(SessionCorruptError):
+        await session.refresh()
+    with pytest.raises(ForeignChangeError):
+        await session.append(user_entry(session))
+    assert session.path.read_bytes() == HEADER[:cut]
+    assert session.leaf_id == "a"
+    await session.aclose()
+
+
+@pytest.mark.parametrize("grown", [True, False], ids=["after an append", "as it was opened"])
+async def test_a_file_written_anew_in_place_is_read_anew_though_it_is_longer(
+    tmp_path: Path, grown: bool
+) -> None:
+    session = await opened(tmp_path)
+    if grown:
+        await session.append(user_entry(session))
+    anew = HEADER + line("z", None, "replaced" * 100) + line("y", "z", "more" * 100)
+    session.path.write_bytes(anew)
+    with pytest.raises(ForeignChangeError) as caught:
+        await session.append(user_entry(session))
+    assert caught.value.change == "replaced"
+    assert await session.refresh() == "replaced"
+    assert ids(session) == ["z", "y"]
+    added = await session.append(user_entry(session))
+    assert session.path.read_bytes() == anew + added.raw + b"\n"
+    await session.aclose()
+
+
+async def test_a_new_file_written_anew_in_place_is_read_anew(tmp_path: Path) -> None:
+    session = await JsonlSession.create(tmp_path, "/w", session_id="s1")
+    await session.append(user_entry(session))
+    session.path.write_bytes(HEADER + line("z", None, "replaced" * 100))
+    assert await session.refresh() == "replaced"
+    assert ids(session) == ["z"]
+    await session.aclose()
+
+
 async def test_a_file_that_is_gone_is_a_storage_failure(tmp_path: Path) -> None:
     session = await opened(tmp_path)
     session.path.unlink()
@@ -165,9 +245,6 @@ async def test_a_file_that_became_no_session_leaves_memory_as_it_was(tmp_path: P
 
 async def test_a_file_that_became_newer_than_us_is_only_read(tmp_path: Path) -> None:
     session = await opened(tmp_path)
-    session.path.write_bytes(b"")
-    assert await session.refresh() == "replaced"
-    assert session.session_id == "s1"
     other = tmp_path / "other"
     other.write_bytes(HEADER.replace(b'"version":3', b'"version":9') + line("z", None))
     other.replace(session.path)
