@@ -1,13 +1,14 @@
 """The host: all sessions of this process, shared by the front doors.
 
-Owns the registry of open sessions, how one is created, opened, found and closed, and what they
-share (settings, models, credentials, the embedded model). Knows no wire: a front door subscribes
-to a session's harness and converts what it hears.
+Owns the registry of open sessions, how one is created, opened, found, forked, closed and deleted,
+and what they share (settings, models, credentials, the embedded model). Where sessions are kept is
+a ``SessionRepo``'s. Knows no wire: a front door subscribes to a session's harness and converts what
+it hears.
 """
 
-import secrets
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -15,92 +16,53 @@ from anyio.abc import TaskGroup
 
 from pi_rpc._os.threads import run_blocking
 from pi_rpc.agent.events import Diagnostic
-from pi_rpc.agent.ports import ToolContext
-from pi_rpc.harness.configuration import PermissionMode, SessionConfiguration
 from pi_rpc.harness.errors import HarnessError
-from pi_rpc.harness.harness import AgentHarness
-from pi_rpc.harness.inputs import PromptInput
+from pi_rpc.harness.given_back import given_back
 from pi_rpc.harness.model_registry import ModelRegistry
-from pi_rpc.harness.paths import sessions_dir
-from pi_rpc.harness.resources import ResourceError
-from pi_rpc.harness.runs import Limits
-from pi_rpc.host.project import ProjectSetup, load_project
+from pi_rpc.harness.paths import chosen_sessions_dir
+from pi_rpc.host.building import build, take_over
+from pi_rpc.host.hosted import HostedFork, HostedSession, SessionOptions
+from pi_rpc.host.project import ProjectSetup
 from pi_rpc.host.services import Services
-from pi_rpc.host.storage import storage_failure
-from pi_rpc.llm.messages import ThinkingLevel
-from pi_rpc.llm.models import THINKING_LEVELS
-from pi_rpc.session.context import build_context
-from pi_rpc.session.listing import SessionPage, SummaryCache, find_session, list_sessions
-from pi_rpc.session.memory import MemorySession
-from pi_rpc.session.storage import SessionError, SessionStorage
-from pi_rpc.session.store import JsonlSession
+from pi_rpc.host.storage import (
+    existing_directories,
+    existing_directory,
+    names_a_file,
+    session_file,
+    storage_failure,
+)
+from pi_rpc.session.listing import SessionPage
+from pi_rpc.session.repo import ForkPosition, JsonlSessionRepo, MemorySessionRepo, SessionRepo
+from pi_rpc.session.storage import SessionError, SessionNotFoundError, SessionStorage
 
-__all__ = ["Host", "HostedSession", "SessionOptions"]
+__all__ = ["Host", "HostedFork", "HostedSession", "SessionOptions"]
 
 _CLOSE_DEADLINE_S = 0.6
-
-
-@dataclass(frozen=True, slots=True)
-class SessionOptions:
-    """What a new session is to be like; None takes the host's default."""
-
-    cwd: Path | None = None
-    additional_directories: tuple[str, ...] = ()
-    name: str | None = None
-    model: str | None = None
-    thinking_level: ThinkingLevel | None = None
-    permission_mode: PermissionMode | None = None
-    tools: tuple[str, ...] | None = None
-    system_prompt: str | None = None
-    append_system_prompt: str = ""
-    ephemeral: bool = False
-    parent_session: str | None = None
-    limits: Limits = field(default_factory=Limits)
-
-
-@dataclass(eq=False, slots=True)
-class HostedSession:
-    """A session that is open here."""
-
-    harness: AgentHarness
-    epoch: str = field(default_factory=lambda: secrets.token_hex(8))
-    """Changes whenever event numbers start over."""
-    pressure: Callable[[], Awaitable[None]] | None = None
-    """Returns when the session's receiver can take more; set by a front door."""
-
-    @property
-    def id(self) -> str:
-        """The session's id."""
-        return self.harness.session.session_id
-
-    async def expanded(self, prompt: PromptInput) -> PromptInput:
-        """``prompt``, with ``/template`` or ``/skill:name`` replaced by what its file says."""
-        if not isinstance(prompt.content, str) or not prompt.content.startswith("/"):
-            return prompt
-        resources = self.harness.configuration.resources
-        try:
-            expansion = await run_blocking(resources.expand, prompt.content)
-        except ResourceError as error:
-            raise HarnessError("invalidParams", str(error), path="message") from None
-        return prompt if expansion is None else replace(prompt, content=expansion.text)
 
 
 class Host:
     """Every session of this process."""
 
     def __init__(
-        self, services: Services, defaults: SessionOptions, cwd: Path, task_group: TaskGroup
+        self,
+        services: Services,
+        defaults: SessionOptions,
+        cwd: Path,
+        task_group: TaskGroup,
+        *,
+        repo: SessionRepo | None = None,
     ) -> None:
-        """``defaults`` fill what a session's options leave open; ``task_group`` carries runs."""
+        """``defaults`` fill what a session's options leave open; ``task_group`` carries runs;
+        ``repo`` keeps the sessions, None: files where pi looks for them."""
         self.services = services
         self.defaults = defaults
         self.cwd = cwd
+        self._repo = repo
         self._task_group = task_group
         self._sessions: dict[str, HostedSession] = {}
         self._opening = anyio.Lock()
         self._stopped = False
         self._finishing = False
-        self._summaries: SummaryCache = {}
         self._on_open: list[Callable[[HostedSession], None]] = []
         self._on_close: list[Callable[[HostedSession], None]] = []
 
@@ -108,6 +70,15 @@ class Host:
     def models(self) -> ModelRegistry:
         """The models there are."""
         return self.services.models
+
+    @property
+    def repo(self) -> SessionRepo:
+        """Where sessions are kept, ephemeral ones excepted."""
+        if self._repo is None:
+            services = self.services
+            chosen = chosen_sessions_dir(services.settings)
+            self._repo = JsonlSessionRepo(services.folder, session_dir=chosen)
+        return self._repo
 
     @property
     def sessions(self) -> list[HostedSession]:
@@ -131,19 +102,17 @@ class Host:
             )
         return self._sessions[session_id]
 
+    # --- sessions come and go --------------------------------------------------------------------
+
     async def create(self, options: SessionOptions) -> HostedSession:
         """Start a new session."""
-        cwd = self._directory(options.cwd or self.defaults.cwd or self.cwd)
-        session: SessionStorage
-        if options.ephemeral or self.defaults.ephemeral:
-            session = MemorySession(cwd=str(cwd), parent_session=options.parent_session)
-        else:
-            session = await JsonlSession.create(
-                self._folder(cwd),
-                str(cwd),
-                parent_session=options.parent_session,
-            )
-        return await self._adopt(session, options)
+        cwd = await self._checked(options)
+        ephemeral = options.ephemeral or self.defaults.ephemeral
+        parent = await self._parent(options.parent_session)
+        session = await (MemorySessionRepo() if ephemeral else self.repo).create(
+            cwd, parent_session=parent
+        )
+        return await self._adopt(session, replace(options, cwd=cwd, ephemeral=ephemeral))
 
     async def open(
         self,
@@ -156,33 +125,91 @@ class Host:
         """Open a session from disk by id or path; one that is open already is returned as it is."""
         async with self._opening:
             if path is not None:
-                path = (self.cwd / path).resolve()
+                path = await run_blocking(session_file, path, self.cwd, "path")
             for hosted in self._sessions.values():
                 if hosted.id == session_id or (path and _resolved(hosted) == path):
                     return hosted
-            session = await self._load(session_id, path, cwd, read_only=read_only)
+            if cwd is not None:
+                cwd = await run_blocking(existing_directory, cwd, "cwd")
+            if (named := path or session_id) is None:
+                raise HarnessError("invalidParams", "name a session by sessionId or path")
+            session = await self._load(named, cwd, read_only=read_only)
             if session.session_id in self._sessions:
                 await session.aclose()
                 return self._sessions[session.session_id]
             return await self._adopt(session, SessionOptions(cwd=cwd))
 
-    def folders(self) -> list[Path]:
-        """Where session files are looked for: the folder of all, and the one in use."""
-        return [self._folder(self.cwd), self.services.folder / "sessions"]
+    @asynccontextmanager
+    async def visit(
+        self, session_id: str, *, read_only: bool = False
+    ) -> AsyncIterator[HostedSession]:
+        """The session of an id: as it is open here, else from disk, open for the moment only.
+
+        Nobody is told of one that was not open, it loads no extensions, and nothing must be run in
+        it. Raises what ``open`` raises.
+        """
+        if (hosted := self._sessions.get(session_id)) is not None:
+            yield hosted
+            return
+        async with self._opening, self._visit(session_id, read_only=read_only) as hosted:
+            yield hosted
+
+    async def fork(
+        self,
+        session_id: str,
+        entry_id: str | None = None,
+        *,
+        position: ForkPosition | None = None,
+    ) -> HostedFork:
+        """A new session, open, with the path of another to an entry; without one, its clone.
+
+        ``position`` as in ``SessionRepo.fork``; None: ``before`` an entry, ``at`` the leaf. The
+        source may be closed, running, or written by another process: what it holds now counts. Of
+        one that is open here its choices are taken over, and that it is ephemeral.
+        """
+        position = position or ("at" if entry_id is None else "before")
+        async with self._opening, self._visit(session_id, read_only=True) as source:
+            session = source.harness.session
+            repo = MemorySessionRepo() if source.ephemeral else self.repo
+            cwd = source.harness.configuration.cwd
+            try:
+                fork = await repo.fork(session, entry_id, position=position, cwd=cwd)
+                target = session.branch(entry_id)[-1] if position == "before" else None
+                written = given_back(session, target) if target is not None else None
+            except SessionError as error:
+                raise storage_failure(error) from None
+            options = SessionOptions(cwd=cwd, ephemeral=source.ephemeral)
+            try:
+                hosted = await self._adopt(fork.session, options, like=source)
+            except BaseException:
+                # Nobody has been told of it.
+                with anyio.CancelScope(shield=True), suppress(SessionError):
+                    await repo.delete(fork.session.path or fork.session.session_id)
+                raise
+        return HostedFork(hosted, written)
+
+    async def delete(self, session_id: str) -> None:
+        """Throw a session away, as ``SessionRepo.delete`` does; an open one is closed first."""
+        hosted = self._sessions.get(session_id)
+        if hosted is None:
+            async with self._opening:
+                await self._throw_away(session_id)
+            return
+        session = hosted.harness.session
+        if session.read_only:
+            # Perhaps because another process writes it. Then it stays, and stays open.
+            await self._throw_away(session.path or session_id)
+        await self.close(session_id)
+        if not (session.read_only or hosted.ephemeral):
+            with suppress(SessionNotFoundError):  # Its file begins with its first entry.
+                await self._throw_away(session.path or session_id)
 
     async def list_sessions(
         self, *, cwd: str | None, query: str | None, limit: int, cursor: str | None
     ) -> SessionPage:
-        """A page of the sessions on disk, the one used last first."""
+        """A page of the stored sessions, the one used last first."""
         try:
-            return await list_sessions(
-                self.folders(),
-                cwd=cwd,
-                query=query,
-                limit=limit,
-                cursor=cursor,
-                cache=self._summaries,
-            )
+            return await self.repo.list(cwd=cwd, query=query, limit=limit, cursor=cursor)
         except ValueError as error:
             raise HarnessError("invalidParams", str(error), path="cursor") from None
 
@@ -228,74 +255,95 @@ class Host:
         with anyio.move_on_after(_CLOSE_DEADLINE_S, shield=True):
             await self.services.aclose()
 
+    # --- making one ------------------------------------------------------------------------------
+
+    async def _checked(self, options: SessionOptions) -> Path:
+        """The working directory that ``options`` name; refuses directories that are none."""
+
+        def check() -> Path:
+            existing_directories(options.additional_directories, "additionalDirectories")
+            return existing_directory(options.cwd or self.defaults.cwd or self.cwd, "cwd")
+
+        return await run_blocking(check)
+
+    async def _parent(self, named: str | None) -> str | None:
+        """What the header of a new session says of the one it comes from."""
+        if named is None:
+            return None
+        field = "parentSession"
+        wanted: str | Path = named
+        if names_a_file(named):
+            wanted = await run_blocking(session_file, Path(named), self.cwd, field)
+        elif (hosted := self._sessions.get(named)) is not None:
+            return str(hosted.harness.session.path or named)
+        try:
+            session = await self.repo.open(wanted, read_only=True)
+        except SessionError as error:
+            message = f"{field}: {error.message}"
+            raise HarnessError("invalidParams", message, path=field) from None
+        await session.aclose()
+        return str(session.path or session.session_id)
+
     async def _load(
-        self, session_id: str | None, path: Path | None, cwd: Path | None, *, read_only: bool
+        self, named: str | Path, cwd: Path | None, *, read_only: bool
     ) -> SessionStorage:
         try:
-            if path is None:
-                if session_id is None:
-                    raise HarnessError("invalidParams", "name a session by sessionId or path")
-                path = await find_session(self.folders(), session_id)
-            elif path.suffix != ".jsonl":
-                raise HarnessError(
-                    "invalidParams", f"a session file ends in .jsonl: {path}", path="path"
-                )
-            return await JsonlSession.open(path, read_only=read_only, cwd=cwd or self.cwd)
+            return await self.repo.open(named, read_only=read_only, cwd=cwd or self.cwd)
         except SessionError as error:
             raise storage_failure(error) from None
 
-    def _folder(self, cwd: Path) -> Path:
-        services = self.services
-        return sessions_dir(services.settings, cwd, folder=services.folder)
-
-    def _directory(self, cwd: Path) -> Path:
-        if not cwd.is_absolute():
-            raise HarnessError("invalidParams", f"cwd is not absolute: {cwd}", path="cwd")
+    async def _throw_away(self, named: str | Path) -> None:
         try:
-            if cwd.is_dir():
-                return cwd.resolve()
-        except (OSError, ValueError):
-            pass  # A name too long, a NUL: no directory either.
-        raise HarnessError("invalidParams", f"cwd is not a directory: {cwd}", path="cwd")
-
-    async def _adopt(self, session: SessionStorage, options: SessionOptions) -> HostedSession:
-        try:
-            project = await run_blocking(load_project, self.services.folder, Path(session.cwd))
-            configuration = self._configuration(session, options, project)
-        except BaseException:
-            await session.aclose()
+            await self.repo.delete(named)
+        except SessionNotFoundError:
             raise
-        hosted: HostedSession
+        except SessionError as error:
+            raise storage_failure(error) from None
 
-        async def pressure() -> None:
-            if hosted.pressure is not None:
-                await hosted.pressure()
+    @asynccontextmanager
+    async def _visit(self, session_id: str, *, read_only: bool) -> AsyncIterator[HostedSession]:
+        if (hosted := self._sessions.get(session_id)) is not None:
+            yield hosted
+            return
+        session = await self._load(session_id, None, read_only=read_only)
+        hosted, _ = await self._build(session, SessionOptions())
+        try:
+            yield hosted
+        finally:
+            with anyio.CancelScope(shield=True):
+                await hosted.harness.aclose()
 
-        harness = AgentHarness(
-            session=session,
-            configuration=configuration,
-            stream_fn=self.services.stream,
-            tool_context=self._tool_context(session, configuration),
-            task_group=self._task_group,
-            pressure=pressure,
-        )
+    async def _build(
+        self, session: SessionStorage, options: SessionOptions
+    ) -> tuple[HostedSession, ProjectSetup]:
+        return await build(self.services, self.defaults, options, session, self._task_group)
+
+    async def _adopt(
+        self,
+        session: SessionStorage,
+        options: SessionOptions,
+        *,
+        like: HostedSession | None = None,
+    ) -> HostedSession:
+        """``session`` is open from now on, with the choices of ``like``."""
+        hosted, project = await self._build(session, options)
+        harness = hosted.harness
         try:
             sources = (*project.extensions, *await run_blocking(self.services.extensions))
             told = await harness.extensions.load(sources)
             wanted = options.tools if options.tools is not None else self.defaults.tools
             if wanted is not None:
-                configuration.activate(list(wanted))
+                harness.configuration.activate(list(wanted))
+            if like is not None:
+                take_over(harness, like.harness)
         except BaseException:
             with anyio.CancelScope(shield=True):
                 await harness.aclose()
             raise
-        harness.queue.modes["steer"] = project.settings.steering_mode
-        harness.queue.modes["followUp"] = project.settings.follow_up_mode
         if self._stopped:
             harness.stop()
         if self._finishing:
             harness.finish()
-        hosted = HostedSession(harness)
         self._sessions[session.session_id] = hosted
         for listener in self._on_open:
             listener(hosted)
@@ -313,57 +361,7 @@ class Host:
                 raise
         return hosted
 
-    def _configuration(
-        self, session: SessionStorage, options: SessionOptions, project: ProjectSetup
-    ) -> SessionConfiguration:
-        defaults = self.defaults
-        services = self.services
-        branch = session.branch()
-        context = build_context(branch)
-        model, level = services.choose_model(options.model or defaults.model, context.model)
-        mode = options.permission_mode or defaults.permission_mode or "ask"
-        tools = services.tools()
-        return SessionConfiguration(
-            cwd=Path(session.cwd),
-            tools=tools,
-            model=model,
-            thinking_level=(
-                options.thinking_level
-                or level
-                or defaults.thinking_level
-                or _known_level(context.thinking_level if branch else None)
-                or project.settings.default_thinking_level
-            ),
-            permission_mode=mode,
-            limits=options.limits,
-            system_prompt=options.system_prompt or defaults.system_prompt,
-            append_system_prompt=options.append_system_prompt or defaults.append_system_prompt,
-            additional_directories=list(options.additional_directories),
-            name=session.name,
-            authenticated=services.models.authenticated,
-            idle_timeout_s=project.settings.http_idle_timeout_ms / 1000,
-            auto_compaction=project.settings.compaction.enabled,
-            auto_retry=project.settings.retry.enabled,
-            compaction=project.settings.compaction,
-            retries=project.settings.retry,
-            branch_reserve_tokens=project.settings.branch_summary.reserve_tokens,
-            resources=project.resources,
-        )
-
-    def _tool_context(
-        self, session: SessionStorage, configuration: SessionConfiguration
-    ) -> ToolContext:
-        environment = {"PI_SESSION_ID": session.session_id}
-        if session.path is not None:
-            environment["PI_SESSION_FILE"] = str(session.path)
-        return self.services.tool_context(configuration.cwd, environment)
-
 
 def _resolved(hosted: HostedSession) -> Path | None:
     path = hosted.harness.session.path
     return path.resolve() if path is not None else None
-
-
-def _known_level(recorded: str | None) -> ThinkingLevel | None:
-    """A level from a session file, which may hold anything."""
-    return next((level for level in THINKING_LEVELS if level == recorded), None)

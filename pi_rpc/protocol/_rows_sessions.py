@@ -49,8 +49,8 @@ ROWS: tuple[Method, ...] = (
         name="session/configure",
         exchange="settings",
         summary="Changes settings of the session. A model or thinking level changed during a run"
-        " takes effect with the next turn. Of a session that is not open, by its id, only `name` can"
-        " be changed.",
+        " takes effect with the next turn. Of a session that is not open, by its id, only `name`"
+        " can be changed.",
         params=r.SessionConfigureParams,
         result=SessionState,
         errors=(*SESSION, *CHOICE, "unsupported", "sessionLocked", "sessionCorrupt"),

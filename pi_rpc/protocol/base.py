@@ -94,7 +94,7 @@ class SessionNewParams(Wire, frozen=True, kw_only=True):
     cwd: str | UnsetType = UNSET
     """Working directory, absolute; absent: the connection's."""
     additional_directories: list[str] | UnsetType = UNSET
-    """Further directories that tools may work in, absolute."""
+    """Further directories that tools may work in: absolute, and they must exist."""
     name: str | UnsetType = UNSET
     """A name for people."""
     model: ModelName | UnsetType = UNSET
@@ -112,7 +112,8 @@ class SessionNewParams(Wire, frozen=True, kw_only=True):
     ephemeral: bool = False
     """Keep the session in memory only."""
     parent_session: str | UnsetType = UNSET
-    """Path of the session file that this one comes from; noted in its header."""
+    """The session that this one comes from: its id, or its file (relative to the connection's
+    working directory). Noted in the header."""
     limits: Limits | UnsetType = UNSET
     """What each run may use."""
 

@@ -249,9 +249,10 @@ class SessionConfigureParams(SessionParams, frozen=True, kw_only=True):
     active_tools: list[str] | UnsetType = UNSET
     """The tools to offer the model, from now on in every permission mode."""
     name: str | UnsetType = UNSET
-    """A name for people; empty: none."""
+    """A name for people; empty: none. The only thing that can be changed of a session that is not
+    open."""
     additional_directories: list[str] | UnsetType = UNSET
-    """Further directories that tools may work in, absolute."""
+    """Further directories that tools may work in: absolute, and they must exist."""
     limits: Limits | UnsetType = UNSET
     """What each run may use; replaces all limits, `{}` lifts them."""
 

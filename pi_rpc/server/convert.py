@@ -52,7 +52,7 @@ def session_options(params: base.SessionNewParams) -> SessionOptions:
 
 def wire_text(path: object) -> str:
     """A path as JSON can carry it: what is no Unicode in its name is replaced."""
-    return str(path).encode("utf-8", "replace").decode()
+    return str(path).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def model_name(name: base.ModelName | UnsetType) -> str | None:
@@ -91,7 +91,7 @@ def session_state(hosted: HostedSession, last_seq: int, *, live: bool = False) -
     limits = choices.limits
     return SessionState(
         session_id=session.session_id,
-        cwd=wire_text(session.cwd),
+        cwd=wire_text(choices.cwd),
         additional_directories=choices.additional_directories,
         thinking_level=choices.level,
         phase=harness.phase,

@@ -287,7 +287,7 @@ async def test_a_model_that_is_gone_gives_way_to_the_default(
         hosted = await it.create(SessionOptions())
         await settled(hosted)
         registry = it.models
-        await hosted.harness.choose_model(registry.find({"provider": "mine", "id": "small"}))
+        await hosted.harness.set_model(registry.find({"provider": "mine", "id": "small"}))
         await it.close(hosted.id)
     async with host(tmp_path) as it:
         model = (await it.open(session_id=hosted.id)).harness.configuration.model

@@ -1,7 +1,15 @@
 """What each method of the native protocol does; one module per group of methods."""
 
 from pi_rpc.server.connection import Feature
-from pi_rpc.server.features import catalogue, conversation, history, prompting, session_files, sessions, tree
+from pi_rpc.server.features import (
+    catalogue,
+    conversation,
+    history,
+    prompting,
+    session_files,
+    sessions,
+    tree,
+)
 
 __all__ = ["FEATURES"]
 

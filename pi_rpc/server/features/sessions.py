@@ -7,11 +7,13 @@ Owns how these read from and act on a session. Paging and cutting of messages is
 from pathlib import Path
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from pi_rpc._os.threads import run_blocking
 from pi_rpc.harness.errors import HarnessError
 from pi_rpc.harness.runs import Limits
 from pi_rpc.host.host import HostedSession
+from pi_rpc.host.storage import existing_directories
 from pi_rpc.jsonrpc.peer import Request
 from pi_rpc.protocol import requests as r
 from pi_rpc.protocol.base import Empty, SessionNewParams
@@ -26,11 +28,14 @@ from pi_rpc.server.convert import (
     session_state,
     wire_text,
 )
+from pi_rpc.server.features.session_files import visited
 from pi_rpc.server.pages import bounded, message_page, whole_or_head
 from pi_rpc.session.context import transcript
 from pi_rpc.session.listing import writers_of
 
 __all__ = ["HANDLERS"]
+
+_NO_CHANGES = r.SessionConfigureParams()
 
 
 async def handle_new(connection: Connection, request: Request) -> SessionState:
@@ -101,9 +106,15 @@ async def handle_state(connection: Connection, request: Request) -> SessionState
 async def handle_configure(connection: Connection, request: Request) -> SessionState:
     """Change what the next turn uses. Everything is checked before anything is changed."""
     params = decode_params(r.SessionConfigureParams, request.params)
-    hosted = await connection.session(params.session_id)
-    await _configure(connection, hosted, params)
-    return session_state(hosted, connection.last_seq(hosted))
+    if params.name is UNSET or replace(params, session_id=UNSET, name=UNSET) != _NO_CHANGES:
+        hosted = await connection.session(params.session_id)
+        await _configure(connection, hosted, params)
+        return session_state(hosted, connection.last_seq(hosted))
+    # The name is in the session's file, so it can be changed there.
+    async with visited(connection, params.session_id) as hosted:
+        await hosted.harness.rename(params.name)
+        is_open = hosted in connection.host.sessions
+        return session_state(hosted, connection.last_seq(hosted) if is_open else 0)
 
 
 async def handle_messages(connection: Connection, request: Request) -> r.SessionMessagesResult:
@@ -181,6 +192,9 @@ async def _configure(
 ) -> None:
     harness = hosted.harness
     choices = harness.configuration
+    directories = params.additional_directories
+    if directories is not UNSET:
+        await run_blocking(existing_directories, directories, "additionalDirectories")
     model, level = None, params.thinking_level or None
     if name := model_name(params.model):
         model, named_level = connection.host.services.choose_model(name, None)
@@ -189,16 +203,16 @@ async def _configure(
         choices.activate(params.active_tools)
         harness.changed(activeTools=[tool.name for tool in choices.usable_tools()])
     if model is not None:
-        await harness.choose_model(model)
+        await harness.set_model(model)
         harness.changed(model=ModelState(**model_state(model)))
     if level is not None:
-        await harness.choose_thinking_level(level)
+        await harness.set_thinking_level(level)
         harness.changed(thinkingLevel=choices.level)
     if params.steering_mode:
-        harness.queue.modes["steer"] = params.steering_mode
+        harness.steering_mode = params.steering_mode
         harness.changed(steeringMode=params.steering_mode)
     if params.follow_up_mode:
-        harness.queue.modes["followUp"] = params.follow_up_mode
+        harness.follow_up_mode = params.follow_up_mode
         harness.changed(followUpMode=params.follow_up_mode)
     if params.permission_mode:
         choices.permission_mode = params.permission_mode
@@ -212,9 +226,9 @@ async def _configure(
     if params.auto_retry is not UNSET:
         choices.auto_retry = params.auto_retry
         harness.changed(autoRetry=params.auto_retry)
-    if params.additional_directories is not UNSET:
-        choices.additional_directories = params.additional_directories
-        harness.changed(additionalDirectories=params.additional_directories)
+    if directories is not UNSET:
+        choices.additional_directories = directories
+        harness.changed(additionalDirectories=directories)
     if params.limits is not UNSET:
         choices.limits = limits_of(params.limits)
         harness.changed(limits=None if choices.limits == Limits() else params.limits)

@@ -1,4 +1,4 @@
-"""The tree of a session: looking at it, counting what is in it, labelling its entries."""
+"""The tree of a session: looking at it, counting what is in it."""
 
 import msgspec
 from msgspec import UNSET
@@ -6,7 +6,7 @@ from msgspec import UNSET
 from pi_rpc.jsonrpc.errors import invalid_params
 from pi_rpc.jsonrpc.peer import Request
 from pi_rpc.protocol import tree as t
-from pi_rpc.protocol.base import Empty, SessionParams
+from pi_rpc.protocol.base import SessionParams
 from pi_rpc.protocol.decode import decode_params
 from pi_rpc.protocol.state import ContextUsage, TokenTotals
 from pi_rpc.server.connection import Connection
@@ -68,16 +68,7 @@ async def handle_stats(connection: Connection, request: Request) -> t.SessionSta
     )
 
 
-async def handle_label(connection: Connection, request: Request) -> Empty:
-    """While a run goes on, the label is stored at the end of its turn."""
-    params = decode_params(t.SessionLabelParams, request.params)
-    hosted = await connection.session(params.session_id)
-    await hosted.harness.label(params.entry_id, params.label or None)
-    return Empty()
-
-
 HANDLERS = {
     "session/tree": handle_tree,
     "session/stats": handle_stats,
-    "session/label": handle_label,
 }

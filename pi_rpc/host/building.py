@@ -1,0 +1,128 @@
+"""A harness around a session: the choices it begins with, and the parts it is made of.
+
+Owns where each choice comes from: the options of the session, the host's defaults, the session's
+file, the settings of the project. Does not own which sessions are open (``pi_rpc.host.host``).
+"""
+
+from pathlib import Path
+
+from anyio.abc import TaskGroup
+
+from pi_rpc._os.threads import run_blocking
+from pi_rpc.agent.ports import ToolContext
+from pi_rpc.harness.configuration import SessionConfiguration
+from pi_rpc.harness.harness import AgentHarness
+from pi_rpc.host.hosted import HostedSession, SessionOptions
+from pi_rpc.host.project import ProjectSetup, load_project
+from pi_rpc.host.services import Services
+from pi_rpc.llm.messages import ThinkingLevel
+from pi_rpc.llm.models import THINKING_LEVELS
+from pi_rpc.session.context import build_context
+from pi_rpc.session.storage import SessionStorage
+
+__all__ = ["build", "take_over"]
+
+
+async def build(
+    services: Services,
+    defaults: SessionOptions,
+    options: SessionOptions,
+    session: SessionStorage,
+    task_group: TaskGroup,
+) -> tuple[HostedSession, ProjectSetup]:
+    """A harness around ``session``, with no extensions yet; on failure ``session`` is closed.
+
+    ``options`` have a ``cwd`` that was checked, or None for the one the session names. Raises
+    ``modelNotFound``.
+    """
+    cwd = options.cwd or Path(session.cwd)
+    try:
+        project = await run_blocking(load_project, services.folder, cwd)
+        configuration = _configuration(services, defaults, options, session, project)
+    except BaseException:
+        await session.aclose()
+        raise
+    hosted: HostedSession
+
+    async def pressure() -> None:
+        if hosted.pressure is not None:
+            await hosted.pressure()
+
+    harness = AgentHarness(
+        session=session,
+        configuration=configuration,
+        stream_fn=services.stream,
+        tool_context=_tool_context(services, session, cwd),
+        task_group=task_group,
+        pressure=pressure,
+    )
+    harness.queue.modes["steer"] = project.settings.steering_mode
+    harness.queue.modes["followUp"] = project.settings.follow_up_mode
+    hosted = HostedSession(harness, ephemeral=options.ephemeral)
+    return hosted, project
+
+
+def take_over(harness: AgentHarness, source: AgentHarness) -> None:
+    """The choices of another session, as far as they are not stored with it."""
+    own, theirs = harness.configuration, source.configuration
+    own.model, own.thinking_level = theirs.model, theirs.thinking_level
+    own.permission_mode = theirs.permission_mode
+    own.named_tools = None if theirs.named_tools is None else list(theirs.named_tools)
+    own.additional_directories = list(theirs.additional_directories)
+    own.limits = theirs.limits
+    own.system_prompt = theirs.system_prompt
+    own.append_system_prompt = theirs.append_system_prompt
+    own.auto_compaction, own.auto_retry = theirs.auto_compaction, theirs.auto_retry
+    harness.queue.modes.update(source.queue.modes)
+
+
+def _configuration(
+    services: Services,
+    defaults: SessionOptions,
+    options: SessionOptions,
+    session: SessionStorage,
+    project: ProjectSetup,
+) -> SessionConfiguration:
+    branch = session.branch()
+    context = build_context(branch)
+    model, level = services.choose_model(options.model or defaults.model, context.model)
+    mode = options.permission_mode or defaults.permission_mode or "ask"
+    tools = services.tools()
+    return SessionConfiguration(
+        cwd=options.cwd or Path(session.cwd),
+        tools=tools,
+        model=model,
+        thinking_level=(
+            options.thinking_level
+            or level
+            or defaults.thinking_level
+            or _known_level(context.thinking_level if branch else None)
+            or project.settings.default_thinking_level
+        ),
+        permission_mode=mode,
+        limits=options.limits,
+        system_prompt=options.system_prompt or defaults.system_prompt,
+        append_system_prompt=options.append_system_prompt or defaults.append_system_prompt,
+        additional_directories=list(options.additional_directories),
+        name=session.name,
+        authenticated=services.models.authenticated,
+        idle_timeout_s=project.settings.http_idle_timeout_ms / 1000,
+        auto_compaction=project.settings.compaction.enabled,
+        auto_retry=project.settings.retry.enabled,
+        compaction=project.settings.compaction,
+        retries=project.settings.retry,
+        branch_reserve_tokens=project.settings.branch_summary.reserve_tokens,
+        resources=project.resources,
+    )
+
+
+def _tool_context(services: Services, session: SessionStorage, cwd: Path) -> ToolContext:
+    environment = {"PI_SESSION_ID": session.session_id}
+    if session.path is not None:
+        environment["PI_SESSION_FILE"] = str(session.path)
+    return services.tool_context(cwd, environment)
+
+
+def _known_level(recorded: str | None) -> ThinkingLevel | None:
+    """A level from a session file, which may hold anything."""
+    return next((level for level in THINKING_LEVELS if level == recorded), None)

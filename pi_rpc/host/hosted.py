@@ -1,0 +1,69 @@
+"""What a session of a host is asked to be like, and what it is while it is open.
+
+Owns the values only. Which sessions there are is ``pi_rpc.host.host``'s.
+"""
+
+import secrets
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pi_rpc.harness.configuration import PermissionMode
+from pi_rpc.harness.given_back import GivenBack
+from pi_rpc.harness.harness import AgentHarness
+from pi_rpc.harness.inputs import PromptInput
+from pi_rpc.harness.runs import Limits
+from pi_rpc.llm.messages import ThinkingLevel
+
+__all__ = ["HostedFork", "HostedSession", "SessionOptions"]
+
+
+@dataclass(frozen=True, slots=True)
+class SessionOptions:
+    """What a new session is to be like; None takes the host's default."""
+
+    cwd: Path | None = None
+    additional_directories: tuple[str, ...] = ()
+    """Absolute paths of directories that exist."""
+    name: str | None = None
+    model: str | None = None
+    thinking_level: ThinkingLevel | None = None
+    permission_mode: PermissionMode | None = None
+    tools: tuple[str, ...] | None = None
+    system_prompt: str | None = None
+    append_system_prompt: str = ""
+    ephemeral: bool = False
+    parent_session: str | None = None
+    """The session it comes from: its id, or its file."""
+    limits: Limits = field(default_factory=Limits)
+
+
+@dataclass(eq=False, slots=True)
+class HostedSession:
+    """A session that is open here."""
+
+    harness: AgentHarness
+    epoch: str = field(default_factory=lambda: secrets.token_hex(8))
+    """Changes whenever event numbers start over."""
+    pressure: Callable[[], Awaitable[None]] | None = None
+    """Returns when the session's receiver can take more; set by a front door."""
+    ephemeral: bool = False
+    """It is kept nowhere, and ends when it is closed."""
+
+    @property
+    def id(self) -> str:
+        """The session's id."""
+        return self.harness.session.session_id
+
+    async def expanded(self, prompt: PromptInput) -> PromptInput:
+        """``prompt``, with ``/template`` or ``/skill:name`` replaced by what its file says."""
+        return await self.harness.expanded(prompt)
+
+
+@dataclass(frozen=True, slots=True)
+class HostedFork:
+    """A new session, open, that begins as another one did."""
+
+    hosted: HostedSession
+    written: GivenBack | None
+    """What the person had said where it forks, to be said otherwise; None after ``at``."""

@@ -1,0 +1,44 @@
+"""Params and results of what is done to whole sessions, open or not: forking and deleting.
+
+Owns the structs only; ``pi_rpc.protocol.methods`` says which method has which."""
+
+from typing import Any, Literal
+
+from msgspec import UNSET, UnsetType
+
+from pi_rpc.llm.messages import ImageBlock, Wire
+from pi_rpc.protocol.base import SessionParams
+
+__all__ = ["SessionDeleteParams", "SessionForkParams", "SessionForkResult"]
+
+
+class SessionForkParams(SessionParams, frozen=True, kw_only=True):
+    """What the new session is to begin with."""
+
+    entry_id: str | UnsetType = UNSET
+    """The last entry of the path that it gets; absent: the whole active branch."""
+    position: Literal["before", "at"] | UnsetType = UNSET
+    """`at` keeps the entry; `before`, for a message of the user, ends above it and gives back what
+    it says. Absent: `before` an entry that is named, else `at`."""
+
+
+class SessionForkResult(Wire, frozen=True, kw_only=True):
+    """The new session, which is open."""
+
+    session_id: str
+    """Its id."""
+    path: str | UnsetType = UNSET
+    """Its file; absent when it is ephemeral, as a fork of an ephemeral session is."""
+    text: str | UnsetType = UNSET
+    """Text of the user message before which it ends, to be changed and sent."""
+    images: list[ImageBlock] | UnsetType = UNSET
+    """Its images."""
+    attachments: list[Any] | UnsetType = UNSET
+    """Its attachments, as they were sent."""
+
+
+class SessionDeleteParams(Wire, frozen=True, kw_only=True):
+    """Which session to delete."""
+
+    session_id: str
+    """The session, open or not."""
