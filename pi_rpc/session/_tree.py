@@ -24,18 +24,16 @@ from pi_rpc.session.entries import (
     LeafEntry,
     SessionInfoEntry,
     encode_entry,
-    iso_now,
     normal_name,
 )
 from pi_rpc.session.storage import (
     EntryNotFoundError,
     Label,
-    SessionStorage,
     SessionStorageError,
 )
 from pi_rpc.session.stored import EntryReader, StoredEntry
 
-__all__ = ["EntryTree", "leaf_entry"]
+__all__ = ["EntryTree"]
 
 _ROOT = -1
 _STRAY = -2
@@ -415,10 +413,3 @@ class EntryTree:
 
 def _text(value: bytes | None) -> str | None:
     return None if value is None else str(value, "utf-8", "replace")
-
-
-def leaf_entry(session: SessionStorage, target_id: str | None) -> LeafEntry:
-    """The entry that moves the leaf of ``session``."""
-    return LeafEntry(
-        id=session.new_id(), parent_id=target_id, timestamp=iso_now(), target_id=target_id
-    )

@@ -8,26 +8,22 @@ Writers of this project lock a sidecar file; pi does not lock at all, so before 
 is compared with what is known of it.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 from itertools import chain
 from pathlib import Path
-from types import MappingProxyType
-from typing import TypeVar
 
 import anyio
 import anyio.lowlevel
 from msgspec import UNSET
 
 from pi_rpc._os.locks import FileLock
-from pi_rpc._os.threads import run_blocking
 from pi_rpc.agent.messages import MessageRoles
-from pi_rpc.llm.messages import Usage
 from pi_rpc.session._file import FileChangedError, SessionFile
 from pi_rpc.session._loading import Loader
 from pi_rpc.session._locking import lock_session
-from pi_rpc.session._rewriting import rewrite
-from pi_rpc.session._tree import EntryTree, leaf_entry
+from pi_rpc.session._opening import Loaded, SlowDiskError, load, lock_existing, on_disk, renewed
+from pi_rpc.session._tree import EntryTree
+from pi_rpc.session._tree_session import TreeSession
 from pi_rpc.session.entries import (
     SESSION_VERSION,
     Entry,
@@ -39,8 +35,6 @@ from pi_rpc.session.naming import check_session_id, new_session_id, session_file
 from pi_rpc.session.storage import (
     Change,
     ForeignChangeError,
-    Label,
-    SessionNotFoundError,
     SessionReadOnlyError,
     SessionStorageError,
 )
@@ -48,25 +42,18 @@ from pi_rpc.session.stored import EntryReader, StoredEntry
 
 __all__ = ["JsonlSession"]
 
-_DISK_DEADLINE_S = 10.0
-"""A disk that has not answered by then counts as failed."""
 
-_Result = TypeVar("_Result")
-
-
-class JsonlSession:
+class JsonlSession(TreeSession):
     """A session in a ``.jsonl`` file. Made by ``create`` and ``open``. See ``SessionStorage``."""
 
     def __init__(self, path: Path, header: SessionHeader, tree: EntryTree) -> None:
+        super().__init__(header, tree)
         self._path = path
-        self._header = header
-        self._tree = tree
         self._file: SessionFile | None = None
         self._lock: FileLock | None = None
         self._read_only_because: str | None = None
         self._note: str | None = None
         self._skipped = 0
-        self._closed = False
         self._turn = anyio.Lock(fast_acquire=True)
 
     # --- making one ------------------------------------------------------------------------------
@@ -114,12 +101,12 @@ class JsonlSession:
         ``SessionNotFoundError``, ``SessionCorruptError``, ``SessionLockedError`` (never with
         ``read_only``) and ``SessionStorageError``.
         """
-        lock = None if read_only else await _on_disk(_lock_existing, path)
+        lock = None if read_only else await on_disk(lock_existing, path)
         try:
-            loaded = await _load(path, EntryReader(roles), read_only=read_only)
+            loaded = await load(path, EntryReader(roles), read_only=read_only)
             note, failure = None, None
             if not read_only and loaded.header and loaded.header.version < SESSION_VERSION:
-                loaded, note, failure = await _renewed(path, loaded)
+                loaded, note, failure = await renewed(path, loaded)
             header = loaded.header
             if header is None:
                 header = SessionHeader(
@@ -138,11 +125,11 @@ class JsonlSession:
             if lock is not None:
                 lock.release()
 
-    async def _take(self, loaded: "_Loaded", header: SessionHeader) -> None:
+    async def _take(self, loaded: Loaded, header: SessionHeader) -> None:
         """Go on with what was read; an empty file is given ``header`` if it may be written."""
         if loaded.header is None and not loaded.read_only:
             try:
-                await _on_disk(loaded.file.append, encode_header(header) + b"\n")
+                await on_disk(loaded.file.append, encode_header(header) + b"\n")
             except BaseException:
                 loaded.file.close()
                 raise
@@ -184,41 +171,16 @@ class JsonlSession:
             directory, cwd, session_id=session_id, parent_session=parent_session, roles=roles
         )
         data = (line + b"\n" for line in chain([encode_header(new.header)], lines))
-        file = await _on_disk(SessionFile.create, new.path, data)
+        file = await on_disk(SessionFile.create, new.path, data)
         file.close()
         return await cls.open(new.path, roles=roles)
 
-    # --- what is in memory -----------------------------------------------------------------------
-
-    @property
-    def header(self) -> SessionHeader:
-        """The header."""
-        return self._header
-
-    @property
-    def session_id(self) -> str:
-        """The session's id."""
-        return self._header.id
-
-    @property
-    def cwd(self) -> str:
-        """The working directory the header names."""
-        return self._header.cwd
+    # --- what is known of it ---------------------------------------------------------------------
 
     @property
     def path(self) -> Path:
         """The file; it may not exist yet."""
         return self._path
-
-    @property
-    def name(self) -> str | None:
-        """The name a person gave it."""
-        return self._tree.name
-
-    @property
-    def leaf_id(self) -> str | None:
-        """The entry that the next one follows; None at the root."""
-        return self._tree.leaf_id
 
     @property
     def read_only(self) -> bool:
@@ -235,41 +197,7 @@ class JsonlSession:
             notes.append(f"{self._skipped} lines of {self._path} cannot be read and were skipped.")
         return notes
 
-    @property
-    def message_count(self) -> int:
-        """Messages in the whole tree, system messages left out."""
-        return self._tree.message_count
-
-    def new_id(self) -> str:
-        """An id for an entry that is still to be written; no other entry will get it."""
-        return self._tree.new_id()
-
-    @property
-    def labels(self) -> Mapping[str, Label]:
-        """The bookmarks, by the entry they are on."""
-        return MappingProxyType(self._tree.labels)
-
-    def usage_totals(self) -> Usage:
-        """What all entries of all branches used."""
-        return self._tree.usage_totals()
-
-    def branch(self, entry_id: str | None = None) -> Sequence[StoredEntry]:
-        """The entries from the root to the leaf, or to ``entry_id``."""
-        return self._tree.branch(entry_id)
-
-    def entry(self, entry_id: str) -> StoredEntry | None:
-        """The entry of that id."""
-        return self._tree.get(entry_id)
-
-    def entries(self) -> Sequence[StoredEntry]:
-        """All entries of all branches in the order they were written."""
-        return self._tree.entries()
-
     # --- what touches the disk -------------------------------------------------------------------
-
-    async def append(self, entry: Entry, *, strict: bool = True) -> StoredEntry:
-        """Add an entry below the leaf and make it the leaf. See ``SessionStorage``."""
-        return (await self.append_many([entry], strict=strict))[0]
 
     async def append_many(
         self, entries: Iterable[Entry], *, strict: bool = True
@@ -289,12 +217,6 @@ class JsonlSession:
                     offset += size + 1
             return staged
 
-    async def set_leaf_id(self, target_id: str | None) -> StoredEntry | None:
-        """Make an entry the leaf, or go back to the root. See ``SessionStorage``."""
-        if target_id == self.leaf_id:
-            return None
-        return await self.append(leaf_entry(self, target_id))
-
     async def _write(self, staged: list[StoredEntry]) -> int:
         """Where the first of them begins.
 
@@ -304,9 +226,9 @@ class JsonlSession:
         if self._file is not None:
             return await self._append_to(self._file, lines)
         head = encode_header(self._header) + b"\n"
-        lock = await _on_disk(lock_session, self._path)
+        lock = await on_disk(lock_session, self._path)
         try:
-            file = await _on_disk(SessionFile.create, self._path, [head + lines])
+            file = await on_disk(SessionFile.create, self._path, [head + lines])
         except BaseException:
             lock.release()
             raise
@@ -320,12 +242,12 @@ class JsonlSession:
 
     async def _append_to(self, file: SessionFile, data: bytes) -> int:
         try:
-            return await _on_disk(file.append, data)
+            return await on_disk(file.append, data)
         except FileChangedError as error:
             raise ForeignChangeError(
                 f"another program changed {self._path} ({error.change})", error.change
             ) from None
-        except _SlowDiskError:
+        except SlowDiskError:
             file.disturbed = True
             raise
 
@@ -339,7 +261,7 @@ class JsonlSession:
         """Flush what was appended to the disk itself."""
         async with self._turn:
             if self._file is not None:
-                await _on_disk(self._file.sync)
+                await on_disk(self._file.sync)
 
     async def refresh(self) -> Change:
         """Take over what other programs did to the file. See ``SessionStorage``."""
@@ -349,14 +271,14 @@ class JsonlSession:
     async def _refresh(self) -> Change:
         if self._file is None:
             return "unchanged"
-        change = await _on_disk(self._file.look)
+        change = await on_disk(self._file.look)
         old_version = self._header.version < SESSION_VERSION  # read as a whole or not at all
         if change == "replaced" or self._file.disturbed or (change == "grown" and old_version):
             await self._read_anew()
         elif change == "grown":
             loader = Loader(self._file, self._tree.reader, self._header)
             before = len(self._tree)
-            while (found := await _on_disk(loader.step)) is not None:
+            while (found := await on_disk(loader.step)) is not None:
                 self._tree.take(found)
             self._skipped += loader.skipped
             # Another program may just have ended the last line.
@@ -364,7 +286,7 @@ class JsonlSession:
         return change
 
     async def _read_anew(self) -> None:
-        loaded = await _load(self._path, self._tree.reader, read_only=self._lock is None)
+        loaded = await load(self._path, self._tree.reader, read_only=self._lock is None)
         if loaded.header is None and len(self._tree):
             # To begin afresh would forget, without a word, what was announced.
             loaded.file.close()
@@ -387,82 +309,6 @@ class JsonlSession:
                 if self._lock is not None:
                     self._lock.release()
                     self._lock = None
-
-
-class _SlowDiskError(SessionStorageError):
-    """The disk did not answer in time."""
-
-
-async def _on_disk(call: Callable[..., _Result], *args: object) -> _Result:
-    """Run ``call`` in a file thread, to its end even when the caller is cancelled.
-
-    A disk that hangs is given up on; the call may then still take effect.
-    """
-    deadline = anyio.current_time() + _DISK_DEADLINE_S
-    try:
-        with anyio.CancelScope(shield=True, deadline=deadline):
-            return await run_blocking(lambda: call(*args), abandon_on_cancel=True)
-    except OSError as error:
-        raise SessionStorageError(f"the session file cannot be used: {error}") from error
-    raise _SlowDiskError(f"the disk did not answer within {_DISK_DEADLINE_S:.0f} seconds")
-
-
-def _lock_existing(path: Path) -> FileLock:
-    # Looked at first, because the lock would make the folder.
-    if not path.exists():
-        raise SessionNotFoundError(f"there is no session file {path}")
-    return lock_session(path)
-
-
-@dataclass(frozen=True, slots=True)
-class _Loaded:
-    """A file that was read to its end; the header is None when it is empty."""
-
-    file: SessionFile
-    read_only: bool
-    header: SessionHeader | None
-    tree: EntryTree
-    skipped: int
-
-
-async def _load(path: Path, reader: EntryReader, *, read_only: bool) -> _Loaded:
-    """Read a file from its start."""
-    try:
-        file = await _on_disk(lambda: SessionFile.open(path, read_only=read_only))
-    except SessionStorageError as error:
-        if isinstance(error.__cause__, FileNotFoundError):
-            raise SessionNotFoundError(f"there is no session file {path}") from error
-        raise
-    try:
-        loader = Loader(file, reader, None)
-        tree = EntryTree(reader)
-        tree.read_from(file.read_at)
-        while await _on_disk(_load_more, loader, tree):
-            await anyio.lowlevel.checkpoint()
-    except BaseException:
-        file.close()
-        raise
-    return _Loaded(file, read_only, loader.header, tree, loader.skipped)
-
-
-async def _renewed(path: Path, old: _Loaded) -> tuple[_Loaded, str | None, str | None]:
-    """The file rewritten as the current version, and a note about it; or as it is, and why."""
-    try:
-        backup = await _on_disk(rewrite, path)
-    except SessionStorageError as error:
-        return old, None, error.message
-    old.file.close()
-    new = await _load(path, old.tree.reader, read_only=False)
-    version = 0 if old.header is None else old.header.version
-    note = f"The session file had the old version {version}; as it was it is now {backup}."
-    return new, note, None
-
-
-def _load_more(loader: Loader, tree: EntryTree) -> bool:
-    found = loader.step()
-    if found is not None:
-        tree.take(found)
-    return found is not None
 
 
 def _as_lines(entries: Iterable[StoredEntry]) -> bytes:

@@ -536,7 +536,7 @@ async def test_a_disk_that_hangs_is_given_up_on_and_read_anew(
 ) -> None:
     import threading
 
-    from pi_rpc.session import store
+    from pi_rpc.session import _opening
 
     session = await JsonlSession.create(tmp_path, "/w")
     await session.append(user_entry(session))
@@ -550,7 +550,7 @@ async def test_a_disk_that_hangs_is_given_up_on_and_read_anew(
     late = user_entry(session, "late")
     with monkeypatch.context() as patch:
         patch.setattr(_file, "write_all", slow)
-        patch.setattr(store, "_DISK_DEADLINE_S", 0.05)
+        patch.setattr(_opening, "_DISK_DEADLINE_S", 0.05)
         with pytest.raises(SessionStorageError, match="did not answer"):
             await session.append(late)
         assert session.leaf_id != late.id
