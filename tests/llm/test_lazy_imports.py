@@ -8,7 +8,9 @@ import sys
 import pi_rpc.llm.http
 import pi_rpc.llm.provider
 import pi_rpc.llm.providers.anthropic_messages
+import pi_rpc.llm.providers.azure_openai_responses
 import pi_rpc.llm.providers.openai_completions
+import pi_rpc.llm.providers.openai_responses
 import pi_rpc.llm.scripted
 heavy = {"httpx", "httpcore", "ssl", "pydantic", "jsonschema", "email.utils", "http.client"}
 print(sorted(heavy & set(sys.modules)))
