@@ -74,7 +74,7 @@ FIELDS = (
 COMPAT_OF_NO_USE = frozenset(
     {"supportsToolSearch", "supportsAdditionalTools", "supportsOpenAIGrammarTools"}
     | {"supportsMidConvoEffort", "supportsMidConvoSystemMessages", "supportsMidConvoToolAdditions"}
-    | {"supportsMidConvoToolChanges", "supportsExplicitPromptCacheMode", "allowedFallbackModels"}
+    | {"supportsMidConvoToolChanges", "allowedFallbackModels"}
 )
 """Flags of features that we have no request for."""
 
