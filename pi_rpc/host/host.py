@@ -201,8 +201,8 @@ class Host:
             await self._throw_away(session.path or session_id)
         await self.close(session_id)
         if not (session.read_only or hosted.ephemeral):
-            with suppress(SessionNotFoundError):  # Its file begins with its first entry.
-                await self._throw_away(session.path or session_id)
+            # Its file begins with its first entry.
+            await self._throw_away(session.path or session_id, missing_ok=True)
 
     async def list_sessions(
         self, *, cwd: str | None, query: str | None, limit: int, cursor: str | None
@@ -292,13 +292,12 @@ class Host:
         except SessionError as error:
             raise storage_failure(error) from None
 
-    async def _throw_away(self, named: str | Path) -> None:
+    async def _throw_away(self, named: str | Path, *, missing_ok: bool = False) -> None:
         try:
             await self.repo.delete(named)
-        except SessionNotFoundError:
-            raise
         except SessionError as error:
-            raise storage_failure(error) from None
+            if not (missing_ok and isinstance(error, SessionNotFoundError)):
+                raise storage_failure(error) from None
 
     @asynccontextmanager
     async def _visit(self, session_id: str, *, read_only: bool) -> AsyncIterator[HostedSession]:

@@ -198,7 +198,7 @@ class SessionSummary(Wire, frozen=True, kw_only=True):
     created: str
     """When it began, ISO 8601 in UTC."""
     modified: str
-    """When it was last used, ISO 8601 in UTC."""
+    """When its last message was stored, or it began, ISO 8601 in UTC."""
     message_count: int
     """Messages in it."""
     first_message: str

@@ -37,7 +37,8 @@ class StoredSession:
     created: str
     """ISO 8601."""
     modified_ms: int
-    """When a person or a model last said something, else when it began; Unix milliseconds."""
+    """When its last message was stored, or it began; Unix milliseconds. The time that a message
+    names itself is that of a reply's beginning, which may be long before."""
     message_count: int
     """Messages in the whole tree, system messages left out."""
     first_message: str
@@ -84,7 +85,7 @@ class Summary:
         self._name: str | None = None
         self._messages = 0
         self._first = ""
-        self._active_ms: int | None = None
+        self._active_ms = 0
 
     def close(self) -> None:
         """Close the file."""
@@ -126,13 +127,10 @@ class Summary:
         if message.role == "system":
             return
         self._messages += 1
-        if message.role not in ("user", "assistant"):
-            return
-        moment = message.timestamp
-        if not _is_moment(moment) and isinstance(entry.timestamp, str):
-            moment = ms_of_iso(entry.timestamp)
-        if _is_moment(moment):
-            self._active_ms = max(self._active_ms or 0, int(moment))
+        stored = ms_of_iso(entry.timestamp) if isinstance(entry.timestamp, str) else None
+        for moment in (stored, message.timestamp):
+            if _is_moment(moment):
+                self._active_ms = max(self._active_ms, int(moment))
         if message.role == "user" and not self._first:
             self._first = _text(message.content)
 
@@ -148,7 +146,7 @@ class Summary:
             cwd=header.cwd,
             name=self._name,
             created=iso_of_ms(self._mtime_ms) if began is None else header.timestamp,
-            modified_ms=self._active_ms or began or self._mtime_ms,
+            modified_ms=max(self._active_ms, began or 0) or self._mtime_ms,
             message_count=self._messages,
             first_message=self._first[:_FIRST_MESSAGE],
             parent_session=header.parent_session or None,

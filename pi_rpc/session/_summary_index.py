@@ -18,7 +18,7 @@ from pi_rpc.session._summary import StoredSession
 __all__ = ["INDEX", "Stamp", "SummaryCache", "read_indexes", "write_indexes"]
 
 INDEX = ".pi-rpc-index.json"
-_VERSION = 1
+_VERSION = 2
 _MOST_BYTES = 64 << 20
 
 Stamp: TypeAlias = tuple[int, int, int]

@@ -74,6 +74,10 @@ class MemorySession(TreeSession):
             if stored is not None:
                 self._tree.add(stored)
 
+    def reopen(self) -> None:
+        """Take entries again after ``aclose``."""
+        self._closed = False
+
     async def sync(self) -> None:
         """Nothing to do."""
 

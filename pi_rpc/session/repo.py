@@ -286,7 +286,9 @@ class MemorySessionRepo:
     ) -> MemorySession:
         """The session of an id; it is the same one however often it is opened."""
         del read_only, cwd
-        return self._found(session)
+        found = self._found(session)
+        found.reopen()
+        return found
 
     def _found(self, session: str | Path) -> MemorySession:
         found = self._sessions.get(str(session))
@@ -333,7 +335,7 @@ class MemorySessionRepo:
 
 def _summary(session: MemorySession) -> StoredSession:
     messages: Sequence[StoredEntry] = [
-        each for each in session.entries() if each.role in ("user", "assistant")
+        each for each in session.entries() if each.type == "message" and each.role != "system"
     ]
     first = next((preview_of(each) for each in messages if each.role == "user"), "")
     began = session.header.timestamp

@@ -55,7 +55,8 @@ async def test_a_session_is_summed_up(tmp_path: Path) -> None:
     assert item.session_id == session.session_id
     assert item.path == session.path
     assert (item.cwd, item.name, item.first_message) == ("/w", "new name", "first\nline")
-    assert (item.created, item.modified) == (session.header.timestamp, "1970-01-01T00:00:09.000Z")
+    last_said = session.branch()[1]
+    assert (item.created, item.modified) == (session.header.timestamp, last_said.timestamp)
     assert (item.message_count, item.parent_session) == (2, "/p.jsonl")
     assert item.message_count == session.message_count
     assert item.name == session.name
@@ -65,21 +66,34 @@ async def test_a_session_is_summed_up(tmp_path: Path) -> None:
     await session.aclose()
 
 
+async def test_a_session_was_used_when_its_last_message_was_stored_not_when_that_began(
+    tmp_path: Path,
+) -> None:
+    reply = said("assistant", [], 2_000) | {"timestamp": "1970-01-01T00:01:00.000Z"}
+    name = {"type": "session_info", "id": "n", "parentId": None, "name": "x"}
+    name["timestamp"] = "1970-01-01T00:09:00.000Z"
+    stored(tmp_path, "one", said("user", "x"), reply, name, mtime=600)
+    stored(tmp_path, "two", said("user", "x"), said("toolResult", "x", 90_000), mtime=600)
+    one, two = sorted((await list_sessions([tmp_path])).sessions, key=lambda each: each.session_id)
+    assert one.modified == "1970-01-01T00:01:00.000Z"
+    assert two.modified == "1970-01-01T00:01:30.000Z"
+
+
 async def test_the_file_of_pi_is_summed_up(tmp_path: Path) -> None:
     (tmp_path / "pi.jsonl").write_bytes(FIXTURE.read_bytes())
     (item,) = (await list_sessions([tmp_path])).sessions
     assert (item.name, item.message_count) == ("Reading the README", 14)
     assert item.first_message.startswith("What does README.md say?")
-    assert item.modified == "2026-03-01T10:00:15.000Z"
+    assert item.modified == "2026-03-01T10:00:29.000Z"
 
 
 async def test_sessions_of_all_folders_come_last_used_first(tmp_path: Path) -> None:
-    stored(tmp_path / "--a--", "one", said("user", "x", 500))
+    stored(tmp_path / "--a--", "one", said("user", "x", 500))  # no sooner than when it began
     stored(tmp_path / "--b--", "two", said("user", "x", 3_000))
-    stored(tmp_path, "three", said("assistant", [], 2_000), said("custom", "x", 9_000))
-    stored(tmp_path, "four", said("toolResult", "x", 9_000))  # when it began
+    stored(tmp_path, "three", said("assistant", [], 2_000), said("system", "x", 9_000))
+    stored(tmp_path, "four")  # when it began
     stored(tmp_path / "--c--" / "deeper", "no")
-    assert await listed(tmp_path) == ["two", "three", "four", "one"]
+    assert await listed(tmp_path) == ["two", "three", "one", "four"]
     assert await listed(tmp_path / "--a--", tmp_path / "none") == ["one"]
     assert await listed() == []
 

@@ -86,6 +86,16 @@ async def test_what_is_made_is_found_listed_and_deleted(repo: SessionRepo) -> No
         await repo.delete("two")
 
 
+async def test_a_session_that_was_closed_goes_on_when_it_is_opened_again(repo: SessionRepo) -> None:
+    session = await repo.create("/w")
+    await add(session, "a")
+    await session.aclose()
+    again = await repo.open(session.session_id)
+    await add(again, "b")
+    assert texts(again) == ["a", "b"]
+    await again.aclose()
+
+
 async def test_a_fork_at_an_entry_keeps_the_path_to_it(repo: SessionRepo) -> None:
     source = await repo.create("/w")
     a, b, c = await add(source, "a", "b", "c")
