@@ -39,7 +39,7 @@ _MIN_OUTPUT = 16
 """Smaller limits are refused."""
 _MAX_ID = 64
 """Longer ids and cache keys are refused."""
-_NOT_OFFERED = "none"
+_NO_EFFORT = "none"
 _ENCRYPTED = "reasoning.encrypted_content"
 _REASONING_KEYS = ("type", "id", "summary", "content", "encrypted_content")
 
@@ -61,7 +61,7 @@ def responses_payload(
     }
     if _flag(model, "supportsMaxOutputTokens", default=True):
         payload["max_output_tokens"] = _output_limit(model, context, options, word)
-    if options.temperature is not None and word in {None, _NOT_OFFERED}:
+    if options.temperature is not None and word in {None, _NO_EFFORT}:
         # It is refused while a model reasons.
         payload["temperature"] = options.temperature
     payload.update(_caching(model, options))
@@ -103,13 +103,13 @@ def _reasoning(model: Model, options: StreamOptions) -> tuple[dict[str, Any], st
         return {}, None
     level, word = thinking_word(model, options.thinking_level)
     if level == "off":
-        word = word or _NOT_OFFERED
+        word = word or _NO_EFFORT
         return {"reasoning": {"effort": word}}, word
     return {"reasoning": {"effort": word, "summary": "auto"}, "include": [_ENCRYPTED]}, word
 
 
 def _output_limit(model: Model, context: Context, options: StreamOptions, word: str | None) -> int:
-    if options.max_tokens is None and word not in {None, _NOT_OFFERED}:
+    if options.max_tokens is None and word not in {None, _NO_EFFORT}:
         # Reasoning is part of the output: a usual answer's limit would cut it short.
         options = replace(options, max_tokens=model.max_tokens)
     return max(_MIN_OUTPUT, output_limit(model, context, options))
