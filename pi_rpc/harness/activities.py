@@ -9,7 +9,7 @@ the order they arrive.
 """
 
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -89,20 +89,24 @@ class Activities:
         core = self._core
         self.require_writable()
         core.configuration.require_model()
-        if self.tasks is None:
-            raise HarnessError("unsupported", "open the harness first: async with harness")
         removed = {"interrupted": None} if self.interrupted else {}
         run = Run()
-        try:
-            self.tasks.start_soon(self._execute, run, prompt)
-        except RuntimeError:
-            raise HarnessError("unsupported", "the harness is closed") from None
+        self.start(self._execute, run, prompt)
         self.current = run
         core.phase = "turn"
         core.changed(phase="turn", isStreaming=True, **removed)
         if self._stopped:
             run.abort()
         return run
+
+    def start(self, task: Callable[..., Coroutine[Any, Any, None]], *arguments: Any) -> None:
+        """Start a task that the session carries."""
+        if self.tasks is None:
+            raise HarnessError("unsupported", "open the harness first: async with harness")
+        try:
+            self.tasks.start_soon(task, *arguments)
+        except RuntimeError:
+            raise HarnessError("unsupported", "the harness is closed") from None
 
     @asynccontextmanager
     async def operation(

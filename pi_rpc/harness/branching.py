@@ -6,6 +6,7 @@ or is stopped leaves the session as it was.
 """
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from pi_rpc.harness.branch_summary import (
@@ -20,8 +21,10 @@ from pi_rpc.harness.core import SessionCore
 from pi_rpc.harness.errors import HarnessError
 from pi_rpc.harness.given_back import GivenBack, given_back
 from pi_rpc.harness.hook_payloads import SessionBeforeTree, SessionBeforeTreeResult, SessionTree
+from pi_rpc.harness.persistence import MakeEntry
 from pi_rpc.harness.summaries import SummaryCancelledError
 from pi_rpc.llm.messages import ImageBlock
+from pi_rpc.session.entries import Entry, LeafEntry
 from pi_rpc.session.stored import StoredEntry
 
 __all__ = ["BranchOutcome", "BranchRequest", "Brancher"]
@@ -88,12 +91,11 @@ class Brancher:
                 summary = await self._summary(request, activity, new_leaf)
         except SummaryCancelledError:
             return BranchOutcome(leaf_id=old_leaf, cancelled=True)
-        if new_leaf != old_leaf:
-            await core.recorder.move_leaf(new_leaf)
-        entry = await self._recorded(summary, old_leaf) if summary is not None else None
-        labelled = entry.id if entry is not None else request.entry_id
-        if request.label is not None and labelled is not None:
-            await core.recorder.record(label_entry(labelled, request.label), now=True)
+        entries = self._entries(request, old_leaf, new_leaf, summary)
+        stored = await core.recorder.record_all(entries)
+        entry = next((each for each in stored if each.type == "branch_summary"), None)
+        if summary is not None and summary.usage is not None:
+            core.totals.add(summary.usage)
         core.announce_usage()
         outcome = _outcome(session.leaf_id, written, entry)
         if new_leaf != old_leaf:
@@ -101,19 +103,25 @@ class Brancher:
             await self._tell_hooks(outcome, old_leaf, activity, from_hook=from_hook)
         return outcome
 
-    async def _recorded(
-        self, summary: BranchSummaryResult, old_leaf: str | None
-    ) -> StoredEntry | None:
-        core = self._core
-        entry_id = await core.recorder.record(
-            lambda id, parent_id, timestamp: summary.entry(
-                id, parent_id, timestamp, from_id=old_leaf
-            ),
-            now=True,
-        )
-        if summary.usage is not None:
-            core.totals.add(summary.usage)
-        return core.session.entry(entry_id)
+    def _entries(
+        self,
+        request: BranchRequest,
+        old_leaf: str | None,
+        new_leaf: str | None,
+        summary: BranchSummaryResult | None,
+    ) -> list[Entry]:
+        """The move, the summary and the label, to be stored together."""
+        made = self._core.recorder.made
+        entries: list[Entry] = []
+        labelled = request.entry_id
+        if new_leaf != old_leaf:
+            entries.append(made(_leaf_entry(new_leaf)))
+        if summary is not None:
+            entries.append(made(partial(summary.entry, from_id=old_leaf)))
+            labelled = entries[-1].id
+        if request.label is not None and labelled is not None:
+            entries.append(made(label_entry(labelled, request.label)))
+        return entries
 
     async def _asked_hooks(
         self, request: BranchRequest, activity: Stoppable, new_leaf: str | None
@@ -192,6 +200,12 @@ class Brancher:
             request.custom_instructions,
             request.replace_instructions,
         )
+
+
+def _leaf_entry(target_id: str | None) -> MakeEntry:
+    return lambda entry_id, parent_id, timestamp: LeafEntry(
+        id=entry_id, parent_id=target_id, timestamp=timestamp, target_id=target_id
+    )
 
 
 def _outcome(

@@ -22,6 +22,7 @@ from pi_rpc.agent.events import (
     MessageEnd,
     MessageStart,
 )
+from pi_rpc.agent.messages import BashExecutionMessage
 from pi_rpc.harness.compacting import Compactor
 from pi_rpc.harness.compaction import should_compact
 from pi_rpc.harness.configuration import context_edit
@@ -57,7 +58,8 @@ class RunDriver:
 
     async def _drive(self, run: Run, prompt: PromptInput | None) -> None:
         core = self._core
-        await self._take_in_foreign_entries()
+        await self.take_in_foreign_entries()
+        await core.recorder.flush()
         await self._record_choices()
         if self._is_full():
             await self._compactor.compact(run, "threshold")
@@ -168,8 +170,9 @@ class RunDriver:
     async def _hide_attempt(self) -> None:
         """The model is not shown the reply that failed; the file keeps it."""
         core = self._core
-        for entry_id in attempt_entry_ids(core.session.branch()):
-            await core.recorder.record(context_edit(entry_id), now=True)
+        hidden = attempt_entry_ids(core.session.branch())
+        made = core.recorder.made
+        await core.recorder.record_all([made(context_edit(entry_id)) for entry_id in hidden])
 
     async def _between_turns(self, run: Run, turn: TurnContext) -> LoopTurnUpdate:
         """Before another turn: store what waits, compact if the window is filling up; then the
@@ -270,8 +273,10 @@ class RunDriver:
             messages = [*messages, result]
         return messages
 
-    async def _take_in_foreign_entries(self) -> None:
+    async def take_in_foreign_entries(self) -> None:
+        """Read what other programs wrote to the session's file since it was looked at last."""
         core = self._core
+        count, stood = len(core.session.entries()), core.session.leaf_id
         change = await core.session.refresh()
         if change == "unchanged":
             return
@@ -283,7 +288,12 @@ class RunDriver:
         core.totals.recount(core.session)
         what = "added to" if change == "grown" else "replaced"
         message = f"another program {what} the file of this session; it was read again"
-        core.report(Diagnostic(severity="info", message=message))
+        is_there = stood is None or core.session.entry(stood) is not None
+        if is_there and len(core.session.entries()) >= count:
+            core.report(Diagnostic(severity="info", message=message))
+        else:
+            message += ", and entries that it had are gone"
+            core.report(Diagnostic(severity="warning", message=message))
 
     async def _record_choices(self) -> None:
         core = self._core
@@ -306,8 +316,13 @@ def without_failed_replies(messages: list[Any]) -> list[Any]:
 
 def resumable(messages: list[Any]) -> bool:
     """The conversation waits for a reply: it ends in a prompt, a result or an open tool call."""
-    rest = without_failed_replies(messages)
+    rest = without_failed_replies([each for each in messages if not _is_kept_back(each)])
     if not rest:
         return False
     last = rest[-1]
     return not isinstance(last, AssistantMessage) or bool(unanswered_calls(rest))
+
+
+def _is_kept_back(message: Any) -> bool:
+    """A command of the person's that no model is told of."""
+    return isinstance(message, BashExecutionMessage) and message.exclude_from_context is True

@@ -13,11 +13,13 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from pathlib import Path
 from types import TracebackType
 from typing import overload
 
 import anyio
 from anyio.abc import TaskGroup
+from msgspec import UNSET, UnsetType
 
 from pi_rpc._os.threads import run_blocking
 from pi_rpc.agent.events import Abort, CommandsChanged, CompactionSummary, Diagnostic, Queue
@@ -46,6 +48,7 @@ from pi_rpc.harness.inputs import PromptInput
 from pi_rpc.harness.live import Live
 from pi_rpc.harness.loop_setup import LoopSetup
 from pi_rpc.harness.persistence import MakeEntry
+from pi_rpc.harness.person_bash import PersonBash, PersonCommand
 from pi_rpc.harness.queue import Aside, MessageQueue, QueuedMessage, QueueKind, queue_of
 from pi_rpc.harness.resources import ResourceError, Resources
 from pi_rpc.harness.runs import Limits, Run
@@ -96,9 +99,9 @@ class AgentHarness(Choices):
         self._core = SessionCore(session, configuration, self._loop, self.queue, pressure)
         self._compactor = Compactor(self._core)
         self._brancher = Brancher(self._core, self._compactor)
-        self._activities = Activities(
-            self._core, RunDriver(self._core, self._compactor), task_group
-        )
+        driver = RunDriver(self._core, self._compactor)
+        self._activities = Activities(self._core, driver, task_group)
+        self._bash = PersonBash(self._core, self._activities, driver.take_in_foreign_entries)
         self.extensions = Extensions(
             self.hooks,
             configuration,
@@ -115,7 +118,6 @@ class AgentHarness(Choices):
         self.usage_fields = self._core.usage_fields
         self.context_usage = self._core.context_usage
         self.wait_for_idle = self._activities.wait_for_idle
-        self.stop = self._activities.stop
         self.finish = self._activities.finish
 
     @classmethod
@@ -394,6 +396,23 @@ class AgentHarness(Choices):
         whatever goes on."""
         await self._core.recorder.record(make, now=self._activities.current is None)
 
+    def bash(
+        self,
+        command: str,
+        *,
+        cwd: str | Path = "",
+        exclude_from_context: bool = False,
+        token: str | int | UnsetType = UNSET,
+    ) -> PersonCommand:
+        """Run a command of the person's beside whatever goes on; see ``PersonBash.start``."""
+        where = self.configuration.cwd / cwd
+        return self._bash.start(PersonCommand(command, where, exclude_from_context, token))
+
+    def stop(self) -> None:
+        """Tell what goes on to end, and all that begins later as it starts; returns at once."""
+        self._activities.stop()
+        self._bash.stop()
+
     async def aclose(self) -> None:
         """End what goes on, if anything, and let go of the session."""
         try:
@@ -401,6 +420,7 @@ class AgentHarness(Choices):
         finally:
             self.extensions.close()
             with anyio.CancelScope(shield=True):
+                await self._bash.aclose()
                 try:
                     await self._core.recorder.flush()
                 except (SessionError, TimeoutError) as error:

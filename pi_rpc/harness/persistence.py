@@ -37,12 +37,19 @@ from pi_rpc.session.entries import (
 from pi_rpc.session.storage import SessionError, SessionStorage
 from pi_rpc.session.stored import StoredEntry
 
-__all__ = ["MakeEntry", "Recorder"]
+__all__ = ["MakeEntry", "Recorder", "message_entry"]
 
 _WRITE_DEADLINE_S = 10.0
 
 MakeEntry: TypeAlias = Callable[[str, str | None, str], Any]
 """Makes an entry of its id, its parent's id and the time, once its place in the tree is known."""
+
+
+def message_entry(message: Any) -> MakeEntry:
+    """Makes the entry that holds a message which did not come from the loop."""
+    return lambda entry_id, parent_id, timestamp: MessageEntry(
+        id=entry_id, parent_id=parent_id, timestamp=timestamp, message=message
+    )
 
 
 class Recorder:
@@ -63,6 +70,7 @@ class Recorder:
         """Entries were stored that the loop has not been told of."""
         self._message_id = ""
         self._pending: list[MakeEntry] = []
+        self._flushing = anyio.Lock(fast_acquire=True)
         self._prompts: dict[int, PromptInput] = {}
 
     def expect(self, message: object, prompt: PromptInput) -> None:
@@ -104,7 +112,11 @@ class Recorder:
     async def end(self, event: MessageEnd, run: Run) -> list[AgentEvent]:
         """Store a finished message and what belongs to it; raises ``SessionStorageError``."""
         message = event.message
-        stored = await self._write(self._entry_of(message))
+        prompt = self._prompts.get(id(message))
+        entries = [self._entry_of(message)]
+        if prompt is not None and prompt.attachments:
+            entries.append(self._originals(prompt))
+        stored, *beside = await self._write(entries)
         if isinstance(message, AssistantMessage):
             run.count(message)
             self._totals.add(message.usage)
@@ -121,21 +133,22 @@ class Recorder:
                 client_message_id=self._client_id(message),
             )
         ]
-        prompt = self._prompts.pop(id(message), None)
-        if prompt is not None and prompt.attachments:
-            originals = CustomEntry(
-                id=self._session.new_id(),
-                parent_id=self._session.leaf_id,
-                timestamp=iso_now(),
-                custom_type=ATTACHMENTS_TYPE,
-                data=list(prompt.attachments),
-            )
-            stored = await self._write(originals)
-            announced.append(EntryAppended(entry=Raw(stored.json)))
+        self._prompts.pop(id(message), None)
+        announced += [EntryAppended(entry=Raw(each.json)) for each in beside]
         return announced
 
+    def _originals(self, prompt: PromptInput) -> Entry:
+        """What a person attached, as it was."""
+        return CustomEntry(
+            id=self._session.new_id(),
+            parent_id=self._session.leaf_id,
+            timestamp=iso_now(),
+            custom_type=ATTACHMENTS_TYPE,
+            data=list(prompt.attachments),
+        )
+
     async def record(self, make: MakeEntry, *, now: bool) -> str:
-        """Store an entry that is no message: at once, or with ``flush`` when a run goes on.
+        """Store an entry: at once, or with ``flush`` when something goes on.
 
         ``make(id, parent_id, timestamp)`` builds it when its place in the tree is known. Returns
         its id, empty when that is not known yet.
@@ -146,30 +159,38 @@ class Recorder:
         return await self._store(make)
 
     async def _store(self, make: MakeEntry) -> str:
-        entry = make(self._session.new_id(), self._session.leaf_id, iso_now())
-        stored = await self._write(entry)
-        self._notify([EntryAppended(entry=Raw(stored.json))])
+        (stored,) = await self.record_all([self.made(make)])
         return stored.id
 
-    async def move_leaf(self, target_id: str | None) -> None:
-        """Go on below another entry (None: at the root), and tell."""
-        stored = await self._session.set_leaf_id(target_id)
-        if stored is not None:
-            self._notify([EntryAppended(entry=Raw(stored.json))])
+    def made(self, make: MakeEntry) -> Entry:
+        """An entry for ``record_all``, with an id of its own."""
+        entry: Entry = make(self._session.new_id(), self._session.leaf_id, iso_now())
+        return entry
+
+    async def record_all(self, entries: Sequence[Entry]) -> list[StoredEntry]:
+        """Store entries, each below the one before it, and tell: all of them or none."""
+        stored = await self._write(entries) if entries else []
+        told = zip(entries, stored, strict=True)
+        self._notify([event for entry, each in told for event in _announced(entry, each)])
+        return stored
 
     async def flush(self) -> bool:
-        """Store what waited for the end of the turn; True if anything did."""
+        """Store what waited for the end of the turn; True if anything did.
+
+        Returns without a checkpoint when nothing is left.
+        """
         had_any = bool(self._pending)
-        while self._pending:
-            try:
-                await self._store(self._pending[0])
-            except (SessionError, TimeoutError):
-                raise  # The disk may work again: it waits for the next flush.
-            except Exception:
-                del self._pending[0]  # It can never be stored, and must not hold up the others.
-                raise
-            del self._pending[0]
-            self.unseen = True
+        async with self._flushing:
+            while self._pending:
+                try:
+                    await self._store(self._pending[0])
+                except (SessionError, TimeoutError):
+                    raise  # The disk may work again: it waits for the next flush.
+                except Exception:
+                    del self._pending[0]  # It can never be stored; the others must not wait for it.
+                    raise
+                del self._pending[0]
+                self.unseen = True
         return had_any
 
     async def save_point(self) -> SavePoint:
@@ -195,12 +216,27 @@ class Recorder:
             )
         return MessageEntry(**place, message=message)
 
-    async def _write(self, entry: Entry) -> StoredEntry:
+    async def _write(self, entries: Sequence[Entry]) -> list[StoredEntry]:
         # Bounded, so that a dead disk cannot hold a run for ever; the store itself sees to it that
         # an abort cannot come between a message and its line.
         with anyio.fail_after(_WRITE_DEADLINE_S):
-            return await self._session.append(entry)
+            return await self._session.append_many(entries)
 
     def _client_id(self, message: object) -> Any:
         prompt = self._prompts.get(id(message))
         return (prompt.client_message_id if prompt else None) or UNSET
+
+
+def _announced(entry: Entry, stored: StoredEntry) -> list[AgentEvent]:
+    """What listeners are told of an entry that did not come from the loop."""
+    if not isinstance(entry, MessageEntry):
+        return [EntryAppended(entry=Raw(stored.json))]
+    return [
+        MessageStart(message=entry.message, message_id=stored.id),
+        MessageEnd(
+            message=entry.message,
+            message_id=stored.id,
+            entry_id=stored.id,
+            parent_id=stored.parent_id,
+        ),
+    ]

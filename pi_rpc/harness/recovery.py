@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from pi_rpc.agent.messages import AgentMessage
+from pi_rpc.agent.messages import AgentMessage, BashExecutionMessage
 from pi_rpc.harness.compaction import should_compact
 from pi_rpc.harness.settings import CompactionSettings
 from pi_rpc.llm.errors import ContextOverflowError, ProviderError
@@ -89,6 +89,8 @@ def attempt_entry_ids(branch: Sequence[StoredEntry]) -> list[str]:
     ):
         if isinstance(message, AssistantMessage):
             return [entry_id, *reversed(results)]
+        if isinstance(message, BashExecutionMessage):
+            continue  # A person ran it meanwhile.
         if not isinstance(message, ToolResultMessage):
             break
         results.append(entry_id)

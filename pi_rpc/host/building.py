@@ -58,7 +58,7 @@ async def build(
     )
     harness.queue.modes["steer"] = project.settings.steering_mode
     harness.queue.modes["followUp"] = project.settings.follow_up_mode
-    hosted = HostedSession(harness, ephemeral=options.ephemeral)
+    hosted = HostedSession(harness, ephemeral=options.ephemeral, project=project)
     return hosted, project
 
 

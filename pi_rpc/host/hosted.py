@@ -8,11 +8,14 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import anyio
+
 from pi_rpc.harness.configuration import PermissionMode
 from pi_rpc.harness.given_back import GivenBack
 from pi_rpc.harness.harness import AgentHarness
 from pi_rpc.harness.inputs import PromptInput
 from pi_rpc.harness.runs import Limits
+from pi_rpc.host.project import ProjectSetup
 from pi_rpc.llm.messages import ThinkingLevel
 
 __all__ = ["HostedFork", "HostedSession", "SessionOptions"]
@@ -49,6 +52,10 @@ class HostedSession:
     """Returns when the session's receiver can take more; set by a front door."""
     ephemeral: bool = False
     """It is kept nowhere, and ends when it is closed."""
+    project: ProjectSetup = field(default_factory=ProjectSetup)
+    """What its directory brought along when it was looked at last."""
+    loading: anyio.Lock = field(default_factory=anyio.Lock)
+    """Held while that is looked at anew."""
 
     @property
     def id(self) -> str:

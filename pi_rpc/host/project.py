@@ -4,7 +4,7 @@ Owns the order: who decides about trust, then whose settings hold, then what is 
 blocks. Does not own the reading of any file (``pi_rpc.harness``).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pi_rpc.harness.extensions import ExtensionSource, find_extensions
@@ -22,9 +22,9 @@ _EXTENSIONS = "extensions-py"
 class ProjectSetup:
     """What holds for the sessions of a working directory."""
 
-    settings: Settings
-    resources: Resources
-    problems: tuple[str, ...]
+    settings: Settings = field(default_factory=Settings)
+    resources: Resources = field(default_factory=Resources)
+    problems: tuple[str, ...] = ()
     """A line about each thing that is wrong in the project's files."""
     extensions: tuple[ExtensionSource, ...] = ()
     """The extensions in files: the person's, then the project's if it is trusted."""

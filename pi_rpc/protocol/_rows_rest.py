@@ -1,5 +1,6 @@
 """Rows of what is about the daemon rather than one session, and of the base protocol."""
 
+from pi_rpc.protocol import commands as c
 from pi_rpc.protocol import requests as r
 from pi_rpc.protocol._method import SESSION, Method
 from pi_rpc.protocol.base import Empty, SessionParams
@@ -28,6 +29,47 @@ ROWS: tuple[Method, ...] = (
         result=r.ToolListResult,
         errors=SESSION,
         order="session",
+    ),
+    Method(
+        name="command/list",
+        exchange="commands",
+        summary="What `/name` in a prompt calls up: prompt templates, skills and commands of"
+        " extensions. `commands_changed` tells when to ask again.",
+        params=SessionParams,
+        result=c.CommandListResult,
+        errors=SESSION,
+        order="session",
+    ),
+    Method(
+        name="bash",
+        exchange="bash",
+        summary="Runs a command that the person typed, with the session's shell and without a time"
+        " limit, beside whatever else goes on; several may run at once. Its output is told as"
+        " `bash_output` while it comes. It becomes a `bashExecution` message of the session: at"
+        " once when the session is idle, otherwise at the end of the turn or of what goes on; the"
+        " model reads it from the next turn on. Cancelling answers `cancelled: true` with what"
+        " there is; `abort` leaves commands alone.",
+        params=c.BashParams,
+        result=c.BashResult,
+        errors=("sessionNotFound", "permissionDenied", "unsupported", "storage"),
+        order="session",
+    ),
+    Method(
+        name="trust/get",
+        exchange="trust",
+        summary="Whether a project's own settings, skills, prompts and extensions are loaded, and"
+        " what of it waits for that.",
+        params=c.TrustParams,
+        result=c.TrustResult,
+    ),
+    Method(
+        name="trust/set",
+        exchange="trust",
+        summary="Decides about a project and what is below it, for pi as well. Open sessions in it"
+        " load what they may now before it answers, and use it from their next turn on.",
+        params=c.TrustSetParams,
+        result=c.TrustResult,
+        errors=("storage",),
     ),
     Method(
         name="ping",

@@ -156,6 +156,8 @@ class EntryIds:
         """Note the event; the entry ids that its wire form carries."""
         match event:
             case agent.MessageEnd(entry_id=str(entry_id), message=message):
+                if role_of(message) == "bashExecution":
+                    return ()  # A person ran it; the attempt did not.
                 self._attempt.append(entry_id)
                 if role_of(message) in _TURN_ROLES:
                     self._turn.append(entry_id)

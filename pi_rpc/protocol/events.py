@@ -11,6 +11,8 @@ from pi_rpc.agent.events import (
     AgentSettled,
     AutoRetryEnd,
     AutoRetryStart,
+    BashOutput,
+    CommandsChanged,
     CompactionEnd,
     CompactionStart,
     Diagnostic,
@@ -40,6 +42,8 @@ __all__ = [
     "AgentStart",
     "AutoRetryEnd",
     "AutoRetryStart",
+    "BashOutput",
+    "CommandsChanged",
     "CompactionEnd",
     "CompactionStart",
     "Diagnostic",
@@ -194,6 +198,8 @@ WireEvent: TypeAlias = (
     | SavePoint
     | SessionChanged
     | EntryAppended
+    | BashOutput
+    | CommandsChanged
     | Diagnostic
 )
 """What ``agent/event`` carries, in the order of the documentation."""

@@ -327,6 +327,8 @@ def interrupted(branch: Sequence[StoredEntry]) -> bool:
     tool calls have no results.
     """
     for stored in reversed(branch):
+        if stored.role == "bashExecution":
+            continue  # A person ran it, whatever the run did.
         if stored.type in ("message", "compaction", "context_edit"):
             break
         if stored.type == "branch_summary":

@@ -3,12 +3,14 @@
 from pi_rpc.server.connection import Feature
 from pi_rpc.server.features import (
     catalogue,
+    commands,
     conversation,
     history,
     prompting,
     session_files,
     sessions,
     tree,
+    trust,
 )
 
 __all__ = ["FEATURES"]
@@ -20,5 +22,7 @@ FEATURES: dict[str, Feature] = {
     **session_files.HANDLERS,
     **tree.HANDLERS,
     **history.HANDLERS,
+    **commands.HANDLERS,
+    **trust.HANDLERS,
     **catalogue.HANDLERS,
 }
