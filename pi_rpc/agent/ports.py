@@ -4,7 +4,7 @@ Owns the interfaces only. Local implementations are in ``pi_rpc.tools``; the hos
 the editor's truth. Paths are absolute. Every method that fails raises ``PortError`` with a text a
 model or a person can act on."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,10 +14,12 @@ from pi_rpc.llm.abort import AbortSignal
 
 __all__ = [
     "Asker",
+    "Choice",
     "CommandExit",
     "FileStat",
     "FileSystem",
     "NobodyAsks",
+    "NoticeLevel",
     "OpenFile",
     "PortError",
     "PortErrorCode",
@@ -133,39 +135,120 @@ class Shell(Protocol):
         ...
 
 
-class Asker(Protocol):
-    """Asks the person at the other end."""
+NoticeLevel: TypeAlias = Literal["info", "warning", "error"]
 
-    async def confirm(self, title: str, message: str) -> bool:
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Something that can be chosen."""
+
+    value: str
+    """What is answered when it is."""
+    label: str
+    """What the person reads."""
+    description: str = ""
+
+
+class Asker(Protocol):
+    """Asks the person at the other end.
+
+    A question waits for as long as it takes, or ``timeout_s`` seconds. Cancelling whoever asks
+    takes the question back.
+    """
+
+    async def confirm(
+        self, title: str, message: str = "", *, timeout_s: float | None = None
+    ) -> bool:
         """Yes or no; False when nobody can be asked or no answer came."""
         ...
 
-    async def choose(self, title: str, options: list[str]) -> str | None:
-        """One of ``options``; None when nobody can be asked or the question was dismissed."""
+    async def choose(
+        self,
+        title: str,
+        options: Sequence[str | Choice],
+        *,
+        message: str = "",
+        timeout_s: float | None = None,
+    ) -> str | None:
+        """One of ``options``, by its value; None when nobody can be asked or no answer came."""
         ...
 
-    async def enter(self, title: str, placeholder: str = "") -> str | None:
-        """A line of text; None when nobody can be asked or the question was dismissed."""
+    async def enter(
+        self,
+        title: str,
+        placeholder: str = "",
+        *,
+        message: str = "",
+        prefill: str = "",
+        secret: bool = False,
+        timeout_s: float | None = None,
+    ) -> str | None:
+        """A line of text; None when nobody can be asked or no answer came."""
+        ...
+
+    async def edit(
+        self, title: str, text: str = "", *, message: str = "", timeout_s: float | None = None
+    ) -> str | None:
+        """``text`` as the person leaves it; None when nobody can be asked or no answer came."""
+        ...
+
+    def notify(self, message: str, level: NoticeLevel = "info") -> None:
+        """Show something once; nothing happens where nobody is."""
+        ...
+
+    def status(self, key: str, text: str | None) -> None:
+        """Show ``text`` until the same ``key`` has another one; None takes it away."""
         ...
 
 
 class NobodyAsks:
     """The ``Asker`` where nobody can be asked."""
 
-    async def confirm(self, title: str, message: str) -> bool:
+    async def confirm(
+        self, title: str, message: str = "", *, timeout_s: float | None = None
+    ) -> bool:
         """Always False."""
-        del title, message
+        del title, message, timeout_s
         return False
 
-    async def choose(self, title: str, options: list[str]) -> str | None:
+    async def choose(
+        self,
+        title: str,
+        options: Sequence[str | Choice],
+        *,
+        message: str = "",
+        timeout_s: float | None = None,
+    ) -> str | None:
         """Always None."""
-        del title, options
+        del title, options, message, timeout_s
         return None
 
-    async def enter(self, title: str, placeholder: str = "") -> str | None:
+    async def enter(
+        self,
+        title: str,
+        placeholder: str = "",
+        *,
+        message: str = "",
+        prefill: str = "",
+        secret: bool = False,
+        timeout_s: float | None = None,
+    ) -> str | None:
         """Always None."""
-        del title, placeholder
+        del title, placeholder, message, prefill, secret, timeout_s
         return None
+
+    async def edit(
+        self, title: str, text: str = "", *, message: str = "", timeout_s: float | None = None
+    ) -> str | None:
+        """Always None."""
+        del title, text, message, timeout_s
+        return None
+
+    def notify(self, message: str, level: NoticeLevel = "info") -> None:
+        """Nobody sees it."""
+
+    def status(self, key: str, text: str | None) -> None:
+        """Nobody sees it."""
 
 
 @dataclass(frozen=True, slots=True)

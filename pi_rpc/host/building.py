@@ -4,16 +4,18 @@ Owns where each choice comes from: the options of the session, the host's defaul
 file, the settings of the project. Does not own which sessions are open (``pi_rpc.host.host``).
 """
 
+from dataclasses import replace
 from pathlib import Path
 
 from anyio.abc import TaskGroup
 
 from pi_rpc._os.threads import run_blocking
-from pi_rpc.agent.ports import ToolContext
+from pi_rpc.agent.ports import Asker, ToolContext
 from pi_rpc.harness.configuration import SessionConfiguration
 from pi_rpc.harness.harness import AgentHarness
 from pi_rpc.host.hosted import HostedSession, SessionOptions
 from pi_rpc.host.project import ProjectSetup, load_project
+from pi_rpc.host.questions import FrontDoorAsker
 from pi_rpc.host.services import Services
 from pi_rpc.llm.messages import ThinkingLevel
 from pi_rpc.llm.models import THINKING_LEVELS
@@ -48,17 +50,18 @@ async def build(
         if hosted.pressure is not None:
             await hosted.pressure()
 
+    asker = FrontDoorAsker()
     harness = AgentHarness(
         session=session,
         configuration=configuration,
         stream_fn=services.stream,
-        tool_context=_tool_context(services, session, cwd),
+        tool_context=_tool_context(services, session, cwd, asker),
         task_group=task_group,
         pressure=pressure,
     )
     harness.queue.modes["steer"] = project.settings.steering_mode
     harness.queue.modes["followUp"] = project.settings.follow_up_mode
-    hosted = HostedSession(harness, ephemeral=options.ephemeral, project=project)
+    hosted = HostedSession(harness, ephemeral=options.ephemeral, asker=asker, project=project)
     return hosted, project
 
 
@@ -116,11 +119,13 @@ def _configuration(
     )
 
 
-def _tool_context(services: Services, session: SessionStorage, cwd: Path) -> ToolContext:
+def _tool_context(
+    services: Services, session: SessionStorage, cwd: Path, asker: Asker
+) -> ToolContext:
     environment = {"PI_SESSION_ID": session.session_id}
     if session.path is not None:
         environment["PI_SESSION_FILE"] = str(session.path)
-    return services.tool_context(cwd, environment)
+    return replace(services.tool_context(cwd, environment), asker=asker)
 
 
 def _known_level(recorded: str | None) -> ThinkingLevel | None:

@@ -16,6 +16,7 @@ from pi_rpc.harness.harness import AgentHarness
 from pi_rpc.harness.inputs import PromptInput
 from pi_rpc.harness.runs import Limits
 from pi_rpc.host.project import ProjectSetup
+from pi_rpc.host.questions import FrontDoorAsker
 from pi_rpc.llm.messages import ThinkingLevel
 
 __all__ = ["HostedFork", "HostedSession", "SessionOptions"]
@@ -52,6 +53,8 @@ class HostedSession:
     """Returns when the session's receiver can take more; set by a front door."""
     ephemeral: bool = False
     """It is kept nowhere, and ends when it is closed."""
+    asker: FrontDoorAsker = field(default_factory=FrontDoorAsker)
+    """Asks the person; a front door puts itself behind it."""
     project: ProjectSetup = field(default_factory=ProjectSetup)
     """What its directory brought along when it was looked at last."""
     loading: anyio.Lock = field(default_factory=anyio.Lock)

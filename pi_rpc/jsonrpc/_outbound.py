@@ -14,6 +14,10 @@ from pi_rpc.jsonrpc.errors import PeerClosedError, RpcError
 __all__ = ["Outbound", "Pending"]
 
 
+_ID_LENGTH = 16
+"""More than any id of ours has."""
+
+
 class Pending:
     """One request of ours."""
 
@@ -87,6 +91,12 @@ class Outbound:
         else:
             pending.fail(error)
         return True
+
+    def was_asked(self, id: int | str | None) -> bool:
+        """It is the id of a request of ours, perhaps of one that nobody waits for any more."""
+        if not (isinstance(id, str) and id.startswith("s") and id[1:].isdecimal()):
+            return False
+        return len(id) <= _ID_LENGTH and 1 <= int(id[1:]) <= self._last
 
     def close(self) -> None:
         """No answer will come any more: wakes everybody."""

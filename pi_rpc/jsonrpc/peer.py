@@ -243,6 +243,8 @@ class Peer:
     def _take_answer(self, message: Incoming) -> None:
         if isinstance(message, Response):
             known = self._outbound.settle(message.id, message.result, message.error)
+            # A late answer to a request that was cancelled, or whose time was over.
+            known = known or self._outbound.was_asked(message.id)
             if not known and message.is_bare:
                 self._send_error(message.id, invalid_request("Not a request: it has no method"))
             elif not known:

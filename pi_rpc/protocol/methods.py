@@ -8,7 +8,13 @@ from typing import Any, get_args
 
 from msgspec import Struct
 
-from pi_rpc.protocol import _rows_lifecycle, _rows_rest, _rows_runs, _rows_sessions
+from pi_rpc.protocol import (
+    _rows_daemon,
+    _rows_lifecycle,
+    _rows_rest,
+    _rows_runs,
+    _rows_sessions,
+)
 from pi_rpc.protocol._method import Method, Order
 from pi_rpc.protocol.events import WireEvent
 
@@ -23,7 +29,13 @@ class Event(Struct, frozen=True, kw_only=True):
     """Protocol version that has it."""
 
 
-_ROWS = (*_rows_lifecycle.ROWS, *_rows_runs.ROWS, *_rows_sessions.ROWS, *_rows_rest.ROWS)
+_ROWS = (
+    *_rows_lifecycle.ROWS,
+    *_rows_runs.ROWS,
+    *_rows_sessions.ROWS,
+    *_rows_rest.ROWS,
+    *_rows_daemon.ROWS,
+)
 
 METHODS: dict[str, Method] = {row.name: row for row in _ROWS}
 """Every method by name, in the order of the documentation."""

@@ -68,7 +68,10 @@ def _method(schema: dict[str, Any], name: str, method: dict[str, Any]) -> Iterat
         yield from _shape(schema, "Result", method["result"])
         own = ", ".join(f"`{each}`" for each in method["errors"])
         common = "[those of any request](#errors)"
-        yield f"Errors: {own}, and {common}." if own else f"Errors: {common}."
+        if sender == "daemon":
+            yield "An error counts as no answer; after `methodNotFound` it is not sent again."
+        else:
+            yield f"Errors: {own}, and {common}." if own else f"Errors: {common}."
         yield ""
     exchange = f"Recorded: {method['exchange']}"
     yield f"Exchange: [{method['exchange']}](#{_anchor(exchange)})."

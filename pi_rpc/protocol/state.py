@@ -10,6 +10,7 @@ from pi_rpc.agent.events import Queue
 from pi_rpc.llm.messages import AssistantMessage, ThinkingLevel, Wire
 from pi_rpc.llm.models import InputKind
 from pi_rpc.protocol.base import Limits, PermissionMode, Phase, QueueMode
+from pi_rpc.protocol.client_requests import LiveRequest
 
 __all__ = [
     "ContextUsage",
@@ -84,8 +85,8 @@ class LiveState(Wire, frozen=True, kw_only=True):
 
     tools: list[LiveTool]
     """Tool calls that are running."""
-    requests: list[Any]
-    """Questions to the client that wait for an answer. Always empty in this version."""
+    requests: list[LiveRequest]
+    """Questions to the client that wait for an answer."""
     message: AssistantMessage | UnsetType = UNSET
     """The message being streamed, as it stands."""
 

@@ -38,9 +38,11 @@ from pi_rpc.protocol.handshake import (
     default_session_params,
     working_directory,
 )
+from pi_rpc.server.asker import ClientAsker
 from pi_rpc.server.convert import session_options
 from pi_rpc.server.events import EventStream
 from pi_rpc.server.greeting import Greeting, greet
+from pi_rpc.server.questions import Questions
 from pi_rpc.session.storage import SessionError
 
 __all__ = ["Connection", "Feature"]
@@ -85,6 +87,7 @@ class Connection:
         self._host: Host | None = None
         self._shut_down = False
         self.events: EventStream | None = None
+        self.questions: Questions | None = None
         self.peer: Peer | None = None
         self.initialized = anyio.Event()
         self.process_id: int | None = None
@@ -124,12 +127,31 @@ class Connection:
         cwd = Path(working_directory(params) or _current_directory())
         self._options = session_options(default_session_params(params))
         self._host = Host(self.services, self._defaults, cwd, self._task_group)
-        self.events = EventStream(self.peer, client_features(params).events)
+        features = client_features(params)
+        self.events = EventStream(self.peer, features.events)
+        self.questions = Questions(self.peer, features, self.events)
         self._host.on_open(self.events.follow)
-        self._host.on_close(self.events.forget)
+        if features.ui:
+            self._host.on_open(self._put_in_front)
+        self._host.on_close(self._leave)
         self._task_group.start_soon(self.events.run)
         self.process_id = params.process_id or None
         self.initialized.set()
+
+    def _put_in_front(self, hosted: HostedSession) -> None:
+        """What ``hosted`` asks the person reaches them."""
+        assert self.peer is not None
+        assert self.events is not None
+        assert self.questions is not None
+        hosted.asker.door = ClientAsker(hosted, self.questions, self.peer, self.events)
+
+    def _leave(self, hosted: HostedSession) -> None:
+        """``hosted`` is closed."""
+        assert self.events is not None
+        assert self.questions is not None
+        hosted.asker.close()
+        self.questions.forget(hosted)
+        self.events.forget(hosted)
 
     async def _initialize(self, request: Request) -> InitializeResult:
         if self._host is not None:

@@ -3,6 +3,7 @@
 Owns the conversions that more than one feature needs. Pure.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from pi_rpc.harness.runs import Limits
 from pi_rpc.host.host import HostedSession, SessionOptions
 from pi_rpc.llm.models import Model, thinking_levels
 from pi_rpc.protocol import base
+from pi_rpc.protocol.client_requests import LiveRequest
 from pi_rpc.protocol.state import (
     ContextUsage,
     LiveState,
@@ -84,8 +86,14 @@ def model_state(model: Model) -> dict[str, Any]:
     }
 
 
-def session_state(hosted: HostedSession, last_seq: int, *, live: bool = False) -> SessionState:
-    """A session as it stands."""
+def session_state(
+    hosted: HostedSession,
+    last_seq: int,
+    *,
+    live: bool = False,
+    requests: Sequence[LiveRequest] = (),
+) -> SessionState:
+    """A session as it stands; with ``live`` also what goes on, and the open ``requests``."""
     harness = hosted.harness
     session, choices, usage = harness.session, harness.configuration, harness.usage_fields()
     limits = choices.limits
@@ -123,11 +131,11 @@ def session_state(hosted: HostedSession, last_seq: int, *, live: bool = False) -
         )
         if limits != Limits()
         else UNSET,
-        live=_live(hosted) if live else UNSET,
+        live=_live(hosted, requests) if live else UNSET,
     )
 
 
-def _live(hosted: HostedSession) -> LiveState:
+def _live(hosted: HostedSession, requests: Sequence[LiveRequest]) -> LiveState:
     live = hosted.harness.live
     return LiveState(
         tools=[
@@ -139,6 +147,6 @@ def _live(hosted: HostedSession) -> LiveState:
             )
             for tool in live.tools.values()
         ],
-        requests=[],
+        requests=list(requests),
         message=live.message or UNSET,
     )

@@ -1,0 +1,52 @@
+"""Rows of what the daemon asks the client, and what it tells it beside events."""
+
+from msgspec import Struct
+
+from pi_rpc.protocol import client_requests as c
+from pi_rpc.protocol._method import Method
+
+__all__ = ["ROWS"]
+
+
+def _asks(question: c.Question, summary: str) -> Method:  # type: ignore[type-arg]
+    return Method(
+        name=question.method,
+        exchange="questions",
+        summary=summary,
+        sender="daemon",
+        params=question.params,
+        result=question.result,
+    )
+
+
+def _tells(name: str, params: type[Struct], summary: str) -> Method:
+    return Method(
+        name=name,
+        exchange="questions",
+        summary=summary,
+        sender="daemon",
+        is_request=False,
+        params=params,
+    )
+
+
+ROWS: tuple[Method, ...] = (
+    _asks(c.UI_SELECT, "Has the person choose one of several."),
+    _asks(c.UI_CONFIRM, "Asks the person yes or no."),
+    _asks(c.UI_INPUT, "Has the person write a line."),
+    _asks(c.UI_EDITOR, "Has the person write a text, in an editor of its own."),
+    _tells(
+        "ui/notify", c.UiNotifyParams, "Shows the person something. Only clients with `ui` get it."
+    ),
+    _tells(
+        "ui/status",
+        c.UiStatusParams,
+        "Shows the person something until it is changed. Only clients with `ui` get it.",
+    ),
+    _tells(
+        "request/resolved",
+        c.RequestResolvedParams,
+        "A question to the client is moot. `$/cancelRequest` with the request's id comes right"
+        " before it; an answer that is already on its way is ignored.",
+    ),
+)
