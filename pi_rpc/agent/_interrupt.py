@@ -47,10 +47,3 @@ async def call_hook(hook: Callable[..., T | Awaitable[T]], *args: Any) -> T:
     """What the hook returns, awaited if it is a coroutine function."""
     result = hook(*args)
     return cast(T, await result if inspect.isawaitable(result) else result)
-
-
-def text_of_error(error: BaseException) -> str:
-    """An exception's text for a model; of a group, the texts of what is in it."""
-    if isinstance(error, BaseExceptionGroup):
-        return "\n".join(text_of_error(each) for each in error.exceptions)
-    return str(error) or type(error).__name__

@@ -15,6 +15,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from pi_rpc.agent.foreign_code import text_of_error
 from pi_rpc.agent.tool import AgentTool
 from pi_rpc.llm.messages import ToolCall
 
@@ -72,9 +73,10 @@ def _prepared(tool: AgentTool, call: ToolCall) -> dict[str, Any]:
         return arguments
     try:
         prepared: Any = tool.prepare_arguments(arguments)
-    except Exception as error:
+    except BaseException as error:
+        # Nothing of ours is awaited here: even a SystemExit is the tool's own.
         raise ArgumentsError(
-            f"The arguments for tool {tool.name} could not be prepared: {error}"
+            f"The arguments for tool {tool.name} could not be prepared: {text_of_error(error)}"
         ) from error
     if not isinstance(prepared, dict):
         raise ArgumentsError(f"The arguments for tool {tool.name} were prepared into no object.")

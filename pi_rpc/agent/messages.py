@@ -42,6 +42,7 @@ __all__ = [
     "decode_message",
     "default_roles",
     "encode_hook",
+    "encode_json",
     "encode_message",
     "role_of",
 ]
@@ -253,9 +254,36 @@ def encode_hook(value: Any) -> msgspec.Raw:
 _encoder = msgspec.json.Encoder(enc_hook=encode_hook)
 
 
+def encode_json(value: Any) -> bytes:
+    """JSON of anything, messages of any role inside included.
+
+    Half a surrogate pair, as in file names that are not UTF-8, has no form there and becomes
+    U+FFFD. Raises ``TypeError``, ``NotImplementedError``, ``ValueError`` or ``RecursionError`` for
+    what is no JSON value.
+    """
+    try:
+        return _encoder.encode(value)
+    except UnicodeEncodeError:
+        return _encoder.encode(_with_whole_pairs(msgspec.to_builtins(value, enc_hook=_plain)))
+
+
+def _plain(value: Any) -> Any:
+    return msgspec.json.decode(value if isinstance(value, msgspec.Raw) else encode_hook(value))
+
+
+def _with_whole_pairs(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    if isinstance(value, list | tuple):
+        return [_with_whole_pairs(each) for each in value]
+    if isinstance(value, dict):
+        return {_with_whole_pairs(key): _with_whole_pairs(each) for key, each in value.items()}
+    return value
+
+
 def encode_message(message: AgentMessage) -> bytes:
     """The JSON text of a message; an ``OpaqueMessage`` gives the bytes it came from."""
-    return _encoder.encode(message)
+    return encode_json(message)
 
 
 def role_of(message: AgentMessage) -> str:

@@ -10,8 +10,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
+import msgspec
 from msgspec import UNSET, UnsetType, field
 
+from pi_rpc.agent.messages import encode_json
 from pi_rpc.agent.ports import ToolContext
 from pi_rpc.llm.abort import AbortSignal
 from pi_rpc.llm.messages import TextBlock, Usage, UserContent, Wire
@@ -27,6 +29,7 @@ __all__ = [
     "ToolFailure",
     "ToolKind",
     "ToolResult",
+    "fault_of",
 ]
 
 ToolKind: TypeAlias = Literal["read", "edit", "execute", "other"]
@@ -84,6 +87,23 @@ class ToolResult(Wire, frozen=True, kw_only=True):
     def of_text(cls, text: str, **fields: Any) -> "ToolResult":
         """A result of one text block."""
         return cls(content=[TextBlock(text=text)], **fields)
+
+
+_decode_result = msgspec.json.Decoder(ToolResult).decode
+
+
+def fault_of(result: object) -> str | None:
+    """Why ``result`` cannot be what a tool gave back, in words; None: it can.
+
+    Python lets tools build results that hold anything; what is not JSON of the right shape could
+    be neither stored nor sent."""
+    if not isinstance(result, ToolResult):
+        return f"{type(result).__name__} instead of a ToolResult"
+    try:
+        _decode_result(encode_json(result))
+    except (TypeError, ValueError, RecursionError, NotImplementedError) as error:
+        return f"a ToolResult that cannot be written: {error}"
+    return None
 
 
 class ToolFailure(Exception):

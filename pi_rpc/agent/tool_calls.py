@@ -24,7 +24,7 @@ from typing import Any
 import anyio
 from msgspec import UNSET, UnsetType, structs
 
-from pi_rpc.agent._interrupt import AbortScope, call_hook, text_of_error
+from pi_rpc.agent._interrupt import AbortScope, call_hook
 from pi_rpc.agent._outbox import Outbox
 from pi_rpc.agent.arguments import ArgumentsError, checked_arguments
 from pi_rpc.agent.config import (
@@ -44,8 +44,9 @@ from pi_rpc.agent.events import (
     ToolExecutionStart,
     ToolExecutionUpdate,
 )
+from pi_rpc.agent.foreign_code import is_our_cancellation, text_of_error
 from pi_rpc.agent.ports import ToolContext
-from pi_rpc.agent.tool import AgentTool, ToolDescription, ToolFailure, ToolResult
+from pi_rpc.agent.tool import AgentTool, ToolDescription, ToolFailure, ToolResult, fault_of
 from pi_rpc.llm.abort import AbortSignal
 from pi_rpc.llm.messages import AssistantMessage, ToolCall, ToolResultMessage, now_ms
 
@@ -219,8 +220,8 @@ class ToolBatch:
         settled = False
 
         def on_update(partial: ToolResult) -> None:
-            if not isinstance(partial, ToolResult):
-                raise TypeError(f"on_update takes a ToolResult, not {type(partial).__name__}")
+            if (fault := fault_of(partial)) is not None:
+                raise TypeError(f"on_update was given {fault}")
             if not settled:
                 outbox.put_update(
                     ToolExecutionUpdate(
@@ -240,13 +241,14 @@ class ToolBatch:
                 )
                 outcome = _checked(tool, result)
         except ToolFailure as failure:
-            outcome = _Outcome.failed(failure.message, failure.details)
-        except Exception as error:  # noqa: BLE001 - the boundary: a tool fails by raising
-            outcome = _Outcome.failed(text_of_error(error))
-        except anyio.get_cancelled_exc_class():
-            if anyio.current_effective_deadline() == float("-inf"):
-                raise  # ours to pass on; otherwise the tool cancelled itself
-            outcome = _Outcome.failed(f"Tool {tool.name} was cancelled from inside")
+            outcome = _failure(tool, failure)
+        except BaseException as error:
+            if is_our_cancellation(error):
+                raise
+            if isinstance(error, anyio.get_cancelled_exc_class()):
+                outcome = _Outcome.failed(f"Tool {tool.name} was cancelled from inside")
+            else:
+                outcome = _Outcome.failed(text_of_error(error))
         finally:
             settled = True
         elapsed = round((time.monotonic() - started) * 1000, 3)
@@ -332,17 +334,26 @@ def _describe(
         return ToolDescription(call.name)
     if tool.describe is not None:
         try:
-            return tool.describe(call.arguments, context)
-        except Exception:  # noqa: BLE001 - the check of the arguments says what is wrong with them
+            described: Any = tool.describe(call.arguments, context)
+            if isinstance(described, ToolDescription):
+                return described
+        except BaseException:  # noqa: BLE001 - the check of the arguments says what is wrong
             return ToolDescription(tool.label)
     return ToolDescription(tool.label)
 
 
 def _checked(tool: AgentTool, result: Any) -> _Outcome:
-    if not isinstance(result, ToolResult):
-        kind = type(result).__name__
-        return _Outcome.failed(f"Tool {tool.name} returned {kind} instead of a ToolResult")
+    if (fault := fault_of(result)) is not None:
+        return _Outcome.failed(f"Tool {tool.name} returned {fault}")
     return _Outcome(result, is_error=result.is_error is True)
+
+
+def _failure(tool: AgentTool, failure: ToolFailure) -> _Outcome:
+    failed = _Outcome.failed(failure.message, failure.details)
+    if fault_of(failed.result) is None:
+        return failed
+    # What cannot be written goes; what was said stays.
+    return _Outcome.failed(str(failure.message))
 
 
 def _changed(outcome: _Outcome, changes: AfterToolCallResult) -> _Outcome:

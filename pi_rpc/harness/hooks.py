@@ -27,6 +27,8 @@ import anyio
 
 from pi_rpc._os.threads import run_abandonable
 from pi_rpc.agent.events import Diagnostic
+from pi_rpc.agent.foreign_code import is_our_cancellation, text_of_error
+from pi_rpc.harness._hook_results import fault_of_result
 from pi_rpc.harness.hook_payloads import (
     RESULTS,
     AfterProviderResponse,
@@ -42,12 +44,56 @@ from pi_rpc.llm.abort import AbortSignal
 from pi_rpc.llm.models import Model
 from pi_rpc.llm.provider import StreamOptions
 
-__all__ = ["TIME_LIMIT_S", "Answer", "Hooks", "Threads", "asked", "time_stands_still"]
+__all__ = [
+    "LONGEST_TEXT",
+    "TIME_LIMIT_S",
+    "Answer",
+    "Hooks",
+    "Threads",
+    "asked",
+    "checked_limit",
+    "described",
+    "shortened",
+    "time_stands_still",
+]
 
 TIME_LIMIT_S = 10.0
+LONGEST_TEXT = 4000
+"""Characters of a message about a user's code, or from it."""
 _THREADS = 4
+_SHARED = (
+    "signal",
+    "model",
+    "resources",
+    "branch_entries",
+    "entries",
+    "compaction_entry",
+    "summary_entry",
+)
 
-_limit: ContextVar[anyio.CancelScope | None] = ContextVar("pi_rpc_hook_limit", default=None)
+
+class _Clock:
+    """The time limit of a handler that is being asked."""
+
+    def __init__(self, scope: anyio.CancelScope) -> None:
+        self._scope = scope
+        self._left = 0.0
+        self._stopped = 0
+        """How many wait with the clock stopped: a handler may wait for several things at once."""
+
+    def stop(self) -> None:
+        if self._stopped == 0:
+            self._left = self._scope.deadline - anyio.current_time()
+            self._scope.deadline = float("inf")
+        self._stopped += 1
+
+    def go_on(self) -> None:
+        self._stopped -= 1
+        if self._stopped == 0:
+            self._scope.deadline = anyio.current_time() + self._left
+
+
+_limit: ContextVar[_Clock | None] = ContextVar("pi_rpc_hook_limit", default=None)
 
 
 class Threads:
@@ -110,17 +156,17 @@ async def _limited(
 ) -> Answer:
     try:
         with anyio.move_on_after(seconds) as scope:
-            token = _limit.set(scope)
+            token = _limit.set(_Clock(scope))
             try:
                 return Answer(await _called(threads, function, arguments))
             finally:
                 _limit.reset(token)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - the boundary to users' code
-        return Answer(failure=_described(error))
-    except anyio.get_cancelled_exc_class():
-        if anyio.current_effective_deadline() == float("-inf"):
-            raise  # Ours to pass on; otherwise the function cancelled itself.
-        return Answer(failure="it was cancelled from inside")
+    except BaseException as error:
+        if is_our_cancellation(error):
+            raise
+        if isinstance(error, anyio.get_cancelled_exc_class()):
+            return Answer(failure="it was cancelled from inside")
+        return Answer(failure=described(error))
     return Answer(failure=f"it took longer than its time limit of {seconds:g} s")
 
 
@@ -131,13 +177,30 @@ async def _called(
     if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called):
         return await function(*arguments)
     value = await threads.run(function, *arguments)
+    if inspect.isgenerator(value) or inspect.isasyncgen(value):
+        raise TypeError("it is a generator function: calling it runs nothing of it")
     return await value if inspect.isawaitable(value) else value
 
 
-def _described(error: BaseException) -> str:
-    name = type(error).__name__
-    text = str(error)
-    return f"{name}: {text}" if text else name
+def described(error: BaseException) -> str:
+    """A failure of a user's code in words, of at most some thousand characters."""
+    name, text = type(error).__name__, text_of_error(error)
+    return shortened(text if text == name else f"{name}: {text}")
+
+
+def shortened(text: str) -> str:
+    """``text`` as a diagnostic can hold it: its beginning, where there is more than people read."""
+    left_out = len(text) - LONGEST_TEXT
+    return text if left_out <= 0 else f"{text[:LONGEST_TEXT]}... ({left_out} more characters)"
+
+
+def checked_limit(seconds: Any) -> float:
+    """A time limit as users write it. Raises ``TypeError`` and ``ValueError``."""
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
+        raise TypeError(f"a time limit is a number of seconds, not {seconds!r}")
+    if not seconds > 0:
+        raise ValueError(f"a time limit is more than 0 seconds, not {seconds!r}")
+    return seconds
 
 
 @contextmanager
@@ -146,16 +209,15 @@ def time_stands_still() -> Iterator[None]:
 
     For what takes as long as it takes, such as a person's answer.
     """
-    scope = _limit.get()
-    if scope is None or scope.deadline == float("inf"):
+    clock = _limit.get()
+    if clock is None:
         yield
         return
-    left = scope.deadline - anyio.current_time()
-    scope.deadline = float("inf")
+    clock.stop()
     try:
         yield
     finally:
-        scope.deadline = anyio.current_time() + left
+        clock.go_on()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -192,7 +254,8 @@ class Hooks:
             raise ValueError(f"there is no hook {type!r}; there are: {', '.join(RESULTS)}")
         if not callable(handler):
             raise TypeError(f"the handler of {type} is no function but {handler!r}")
-        registered = _Registered(handler, time_limit_s, source or _name_of(handler))
+        limit = None if time_limit_s is None else checked_limit(time_limit_s)
+        registered = _Registered(handler, limit, source or _name_of(handler))
         self._handlers[type] = (*self._handlers.get(type, ()), registered)
 
         def remove() -> None:
@@ -211,7 +274,7 @@ class Hooks:
         """Ask every handler; the last result, or None."""
         result = None
         for handler in self._handlers.get(type, ()):
-            answer = await self._ask(type, handler, payload, signal, grace_s)
+            answer = await self._ask(type, handler, _picture(payload), signal, grace_s)
             if answer.aborted:
                 break
             if answer.value is not None:
@@ -291,18 +354,21 @@ class Hooks:
         answer = await asked(
             self.threads, handler.call, (payload,), limit, signal=signal, grace_s=grace_s
         )
-        expected = RESULTS[type]
-        if answer.value is not None and (
-            expected is None or not isinstance(answer.value, expected)
-        ):
-            wanted = "None" if expected is None else f"{expected.__name__} or None"
-            given = answer.value.__class__.__name__
-            answer = Answer(failure=f"it returned {given} instead of {wanted}")
+        if (fault := fault_of_result(type, answer.value)) is not None:
+            answer = Answer(failure=shortened(fault))
         if answer.failure is not None:
             consequence = "the call was blocked" if type == "tool_call" else "it was ignored"
             message = f"{handler.source}: the hook {type} failed, {consequence}: {answer.failure}"
             self._report(Diagnostic(severity="error", message=message, source=handler.source))
         return answer
+
+
+def _picture(payload: Any) -> Any:
+    """A copy that its reader may change; what cannot be changed, and stored entries, are shared."""
+    shared = [getattr(payload, name) for name in _SHARED if hasattr(payload, name)]
+    if hasattr(payload, "preparation"):
+        shared.append(payload.preparation.roles)
+    return copy.deepcopy(payload, {id(each): each for each in shared})
 
 
 def _changed(options: StreamOptions, patch: BeforeProviderRequestResult) -> StreamOptions:

@@ -206,7 +206,7 @@ def _error_from(raw: bytes) -> RpcError:
 def result_payload(id: Id, result: Any) -> bytes:
     """A response with a result, null included.
 
-    Raises TypeError, ValueError, UnicodeEncodeError or RecursionError when it cannot be written.
+    Raises TypeError, ValueError or RecursionError when it cannot be written.
     """
     return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (_encode(id), _text_of(result))
 
@@ -214,10 +214,10 @@ def result_payload(id: Id, result: Any) -> bytes:
 def error_payload(id: Id | None, error: RpcError) -> bytes:
     """A response with an error."""
     try:
-        text = _encode(error.to_wire())
+        text = _encode_whole(error.to_wire())
     except (TypeError, ValueError, RecursionError):
         # The message matters more than further fields that cannot be written.
-        text = _encode(RpcError(error.code, error.message, error.kind).to_wire())
+        text = _encode_whole(RpcError(error.code, error.message, error.kind).to_wire())
     return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (_encode(id), text)
 
 
@@ -235,8 +235,25 @@ def request_payload(id: Id, method: str, params: Any) -> bytes:
     )
 
 
+def _encode_whole(value: Any) -> bytes:
+    """JSON in which half a surrogate pair, which has no UTF-8 form, is U+FFFD."""
+    try:
+        return _encode(value)
+    except UnicodeEncodeError:
+        import json
+
+        plain = msgspec.to_builtins(value, enc_hook=_plain)
+        return with_whole_surrogates(json.dumps(plain, separators=(",", ":")).encode("ascii"))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Raw):
+        return msgspec.json.decode(value)
+    raise TypeError(f"{type(value).__name__} cannot be written as JSON")
+
+
 def _text_of(value: Any) -> bytes:
-    text = _encode(value)
+    text = _encode_whole(value)
     if len(text) > MAX_FRAME_BYTES - _ENVELOPE_BYTES:
         raise ValueError("The message is larger than a frame may be")
     return text

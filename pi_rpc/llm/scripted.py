@@ -82,6 +82,7 @@ from pi_rpc.llm.messages import Usage, UsageCost, Wire
 from pi_rpc.llm.models import Model, ModelCost
 from pi_rpc.llm.provider import Context, EventBatches, StreamOptions
 from pi_rpc.llm.stream import AssistantMessageStream, MessageBuilder
+from pi_rpc.llm.transform import clean_json
 
 __all__ = [
     "Reply",
@@ -320,7 +321,12 @@ def _with_output(prompt: Usage, characters: int) -> Usage:
 
 
 def _prompt_usage(progress: _Progress, context: Context, options: StreamOptions) -> Usage:
-    prompt = context.system_prompt + msgspec.json.encode([context.tools, context.messages]).decode()
+    sent = [context.tools, context.messages]
+    try:
+        text = msgspec.json.encode(sent)
+    except UnicodeEncodeError:
+        text = msgspec.json.encode(clean_json(msgspec.to_builtins(sent)))
+    prompt = context.system_prompt + text.decode()
     total = _tokens(len(prompt))
     session = options.session_id
     if session is None or options.cache_retention == "none":

@@ -5,16 +5,12 @@ Owns how payloads are encoded; framing and what framing demands (escapes of line
 
 from typing import Any
 
-import msgspec
-
-from pi_rpc.agent.messages import encode_hook
+from pi_rpc.agent.messages import encode_json
 from pi_rpc.llm.events import BlockEvent
 
 __all__ = ["encode", "encode_event", "encode_notification", "encode_update"]
 
-_encoder = msgspec.json.Encoder(enc_hook=encode_hook)
-
-encode = _encoder.encode
+encode = encode_json
 """JSON of any wire value; messages of unknown roles come out as the bytes they came in."""
 
 

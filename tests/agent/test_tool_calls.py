@@ -138,7 +138,7 @@ async def test_what_is_no_result_or_no_update_is_an_error_that_says_so() -> None
     result = results(await run(tool("do", nothing)))["a"]
     assert said(result) == "Tool do returned NoneType instead of a ToolResult"
     result = results(await run(tool("do", text_update)))["a"]
-    assert said(result) == "on_update takes a ToolResult, not str"
+    assert said(result) == "on_update was given str instead of a ToolResult"
 
 
 async def test_a_tool_that_cancels_itself_fails_alone() -> None:

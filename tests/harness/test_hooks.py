@@ -1,7 +1,7 @@
 """The registry of hooks: order, results, time limits, failures."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import anyio
@@ -119,6 +119,27 @@ async def _cancels_itself(_: Any) -> None:
     raise anyio.get_cancelled_exc_class()
 
 
+class _Mute(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+def _says_nothing_of_itself(_: Any) -> None:
+    raise _Mute
+
+
+def _raises_what_is_no_exception(_: Any) -> None:
+    raise KeyboardInterrupt
+
+
+async def _raises_what_is_no_exception_later(_: Any) -> None:
+    raise GeneratorExit
+
+
+def _yields(_: Any) -> Iterator[None]:
+    yield
+
+
 async def _groups(_: Any) -> None:
     async with anyio.create_task_group() as group:
         group.start_soon(_raise_later)
@@ -132,9 +153,14 @@ FAILURES: list[tuple[Callable[[Any], Any], str]] = [
     (_raises, "RuntimeError: no such luck"),
     (_exits, "SystemExit: 3"),
     (_cancels_itself, "cancelled from inside"),
-    (_groups, "unhandled errors in a TaskGroup"),
+    (_groups, "ExceptionGroup: in a group"),
     (lambda _: {"block": True}, "it returned dict instead of"),
     (lambda _: next(iter(())), "StopIteration"),
+    (_says_nothing_of_itself, "Mute"),
+    (_raises_what_is_no_exception, "KeyboardInterrupt"),
+    (_raises_what_is_no_exception_later, "GeneratorExit"),
+    (_yields, "it is a generator function"),
+    (lambda _: 1 / 0, "ZeroDivisionError"),
 ]
 
 

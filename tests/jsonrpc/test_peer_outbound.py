@@ -3,6 +3,7 @@
 from typing import Any
 
 import anyio
+import msgspec
 import pytest
 
 from pi_rpc.jsonrpc.errors import PeerClosedError, RpcError
@@ -178,10 +179,14 @@ async def test_what_cannot_be_written_is_the_callers_error() -> None:
     async with connected(Steered()) as (_, peer):
         with pytest.raises(TypeError):
             await peer.request("ui/input", {"a": object()})
-        with pytest.raises(UnicodeEncodeError):
-            peer.notify("note", {"a": "\ud83d"})
         with pytest.raises(ValueError, match="larger"):
             peer.notify("note", "x" * (64 << 20))
+
+
+async def test_half_a_surrogate_pair_leaves_as_a_replacement_character() -> None:
+    async with connected(Steered()) as (client, peer):
+        peer.notify("note", {"a\udcff": ["\ud83d", "\ud83d\ude00", msgspec.Raw(b'{"b": 1}')]})
+        assert (await client.next())["params"] == {"a\ufffd": ["\ufffd", "\U0001f600", {"b": 1}]}
 
 
 async def test_notifications_and_frames_leave_in_the_order_they_were_given() -> None:

@@ -103,7 +103,7 @@ async def test_a_failure_is_one_error_without_a_traceback(
     assert all(record.exc_info for record in caplog.records)
 
 
-@pytest.mark.parametrize("result", [object(), "half \ud83d", {"a": {1, object()}}])
+@pytest.mark.parametrize("result", [object(), {"a": {1, object()}}, ["\ud83d", object()]])
 async def test_a_result_that_cannot_be_written_is_an_internal_error(
     result: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
