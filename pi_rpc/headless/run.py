@@ -1,7 +1,7 @@
 """``pi-rpc run``: one prompt in this process, without an editor.
 
-Owns the command's output and exit code: 0 done, 1 a model or provider failed, 2 usage, 130
-interrupted, 141 nobody reads the output any more. Everything a run is made of is the host's.
+Owns the command's output and exit code: 0 done, 1 a model, provider or extension failed, 2 usage,
+130 interrupted, 141 nobody reads the output any more. Everything a run is made of is the host's.
 """
 
 import logging
@@ -17,11 +17,13 @@ import msgspec
 
 from pi_rpc.agent.events import AgentEvent
 from pi_rpc.harness.errors import HarnessError
+from pi_rpc.harness.extensions import ExtensionCommand
 from pi_rpc.harness.inputs import PromptInput
 from pi_rpc.harness.runs import Run, RunOutcome
 from pi_rpc.headless.render import RunRenderer
 from pi_rpc.host.host import Host, HostedSession, SessionOptions
 from pi_rpc.host.services import Services
+from pi_rpc.llm.abort import AbortController
 from pi_rpc.protocol.convert import EntryIds, to_wire
 from pi_rpc.protocol.encode import encode
 
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
 __all__ = ["run_prompt"]
 
 _DONE, _FAILED, _USAGE, _INTERRUPTED, _UNREAD = 0, 1, 2, 130, 141
+_MISTAKES = frozenset({"invalidParams", "modelNotFound"})
+"""Kinds of refusal that another command line would not meet with."""
 
 
 def run_prompt(arguments: "Namespace") -> int:
@@ -48,28 +52,55 @@ def run_prompt(arguments: "Namespace") -> int:
 
 async def _run(prompt: str, options: SessionOptions, as_json: bool) -> int:
     exit_code = _DONE
+    output: _WhileRead
+
+    def listen(hosted: HostedSession) -> None:
+        nonlocal output
+        output = _WhileRead(_Lines(hosted) if as_json else _Text(), hosted.harness.stop)
+        output.begin()
+        hosted.harness.subscribe(output.take, in_process=False)
+
     async with anyio.create_task_group() as task_group:
         host = Host(Services(), SessionOptions(), Path.cwd(), task_group)
+        host.on_open(listen)
         try:
             hosted = await host.create(options)
-            exit_code = await _prompt(hosted, prompt, as_json)
+            called = hosted.harness.extensions.command(prompt)
+            if called is not None:
+                exit_code = await _command(hosted, called, output)
+            else:
+                exit_code = await _prompt(hosted, prompt, output)
         except HarnessError as error:
             sys.stderr.write(f"pi-rpc run: {error.message}\n")
-            exit_code = _USAGE if error.kind == "invalidParams" else _FAILED
+            exit_code = _USAGE if error.kind in _MISTAKES else _FAILED
         finally:
             await host.aclose()
         task_group.cancel_scope.cancel()
     return exit_code
 
 
-async def _prompt(hosted: HostedSession, prompt: str, as_json: bool) -> int:
-    output = _WhileRead(_Lines(hosted) if as_json else _Text(), hosted.harness.stop)
-    output.begin()
-    hosted.harness.subscribe(output.take, in_process=False)
+async def _command(
+    hosted: HostedSession, called: tuple[ExtensionCommand, str], output: "_WhileRead"
+) -> int:
+    """What an extension has added; no model is asked."""
+    stop = AbortController()
+    async with anyio.create_task_group() as waiting:
+        waiting.start_soon(_abort_on_interrupt, stop.abort)
+        failure = await hosted.harness.extensions.run(*called, stop.signal)
+        waiting.cancel_scope.cancel()
+    output.handled(failure, aborted=stop.signal.aborted)
+    if output.unread:
+        return _UNREAD
+    if failure is None:
+        return _DONE
+    return _INTERRUPTED if stop.signal.aborted else _FAILED
+
+
+async def _prompt(hosted: HostedSession, prompt: str, output: "_WhileRead") -> int:
     run = hosted.harness.prompt(await hosted.expanded(PromptInput(prompt)))
     assert isinstance(run, Run)
     async with anyio.create_task_group() as waiting:
-        waiting.start_soon(_abort_on_interrupt, run)
+        waiting.start_soon(_abort_on_interrupt, run.abort)
         outcome = await run.wait()
         waiting.cancel_scope.cancel()
     output.end(outcome)
@@ -80,10 +111,10 @@ async def _prompt(hosted: HostedSession, prompt: str, as_json: bool) -> int:
     return _FAILED if outcome.stop_reason == "error" else _DONE
 
 
-async def _abort_on_interrupt(run: Run) -> None:
+async def _abort_on_interrupt(abort: Callable[[], None]) -> None:
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as received:
         async for _ in received:
-            run.abort()
+            abort()
 
 
 class _WhileRead:
@@ -102,6 +133,9 @@ class _WhileRead:
 
     def end(self, outcome: RunOutcome) -> None:
         self._write(lambda: self._output.end(outcome))
+
+    def handled(self, failure: str | None, *, aborted: bool) -> None:
+        self._write(lambda: self._output.handled(failure, aborted=aborted))
 
     def _write(self, write: Callable[[], None]) -> None:
         if self.unread:
@@ -132,6 +166,10 @@ class _Text:
         if outcome.error_message and outcome.stop_reason != "error":
             sys.stderr.write(f"{outcome.error_message}\n")
 
+    def handled(self, failure: str | None, *, aborted: bool) -> None:
+        if failure is not None and aborted:
+            sys.stderr.write(f"{failure}\n")  # Any other was told as a diagnostic.
+
 
 class _Lines:
     """Every event as a line of JSON, between a header and a result."""
@@ -159,6 +197,13 @@ class _Lines:
         }
         if outcome.error_message:
             record["errorMessage"] = outcome.error_message
+        self._write(record)
+
+    def handled(self, failure: str | None, *, aborted: bool) -> None:
+        record: dict[str, Any] = {"type": "result", "disposition": "handled"}
+        if failure is not None:
+            record["stopReason"] = "aborted" if aborted else "error"
+            record["errorMessage"] = failure
         self._write(record)
 
     def _write(self, value: Any) -> None:
