@@ -11,12 +11,19 @@ from typing import Any
 import anyio
 import pytest
 
-from pi_rpc.agent.events import Abort, AgentEvent, AgentSettled, MessageEnd, SessionChanged
+from pi_rpc.agent.events import (
+    Abort,
+    AgentEnd,
+    AgentEvent,
+    AgentSettled,
+    EntryAppended,
+    MessageEnd,
+)
 from pi_rpc.agent.messages import CustomMessage
 from pi_rpc.agent.ports import ToolContext
 from pi_rpc.agent.tool import AgentTool, ToolResult
 from pi_rpc.harness.assembly import ExecutionEnv, Models
-from pi_rpc.harness.configuration import SessionConfiguration
+from pi_rpc.harness.configuration import SessionConfiguration, custom_entry
 from pi_rpc.harness.errors import HarnessError
 from pi_rpc.harness.harness import AgentHarness
 from pi_rpc.harness.inputs import PromptInput
@@ -238,7 +245,7 @@ async def test_messages_for_the_next_turn_go_before_the_next_prompt_and_outlast_
             each.entry_id for each in ends[-5:]
         ]
         await settled(harness.prompt("third"))
-        assert messages(here)[-2:] == ["user: third", "assistant: later"]
+        assert messages(here)[-3:] == ["assistant: ok", "user: third", "assistant: later"]
 
 
 async def test_a_message_for_the_next_turn_that_could_not_be_delivered_waits_on() -> None:
@@ -247,11 +254,11 @@ async def test_a_message_for_the_next_turn_that_could_not_be_delivered_waits_on(
     ledger = Ledger()
     async with hall([[text("ok")]], session=ledger) as here:
         here.harness.next_turn("aside")
-        ledger.fails_at = 3  # After the two entries that say which model is asked.
+        ledger.fails_at = 2  # After the entry that says which model is asked.
         assert (await here.harness.prompt("go")).stop_reason == "error"
         ledger.fails_at = None
         await here.harness.prompt("again")
-        assert messages(here)[-3:] == ["user: aside", "user: again", "assistant: ok"]
+        assert messages(here) == ["user: aside", "user: again", "assistant: ok"]
 
 
 async def test_an_abort_is_told_in_process_and_to_nobody_else() -> None:
@@ -276,20 +283,25 @@ async def test_an_abort_is_told_in_process_and_to_nobody_else() -> None:
 
 async def test_waiting_for_idle_includes_what_was_queued_at_the_last_moment() -> None:
     async with hall([[text("one")], [text("two")]]) as here:
+        queued: list[Any] = []
 
         def follow(events: Sequence[AgentEvent]) -> None:
-            for event in events:
-                # The run is over and can take nothing more.
-                idle = isinstance(event, SessionChanged) and event.changes.get("phase") == "idle"
-                if idle and not here.of(AgentSettled):
-                    here.harness.follow_up("more")
+            if isinstance(events[-1], AgentEnd) and not queued:
+                recording = here.harness.record(custom_entry("mine"))
+                with pytest.raises(StopIteration):
+                    recording.send(None)
+            elif isinstance(events[-1], EntryAppended) and here.of(AgentEnd) and not queued:
+                # The run is being wound up and takes nothing more.
+                queued.append(here.harness.follow_up("more"))
 
         here.harness.subscribe(follow)
         here.harness.prompt("go")
         with anyio.fail_after(DEADLINE_S):
             await here.harness.wait_for_idle()
         assert messages(here) == ["user: go", "assistant: one", "user: more", "assistant: two"]
-        assert here.harness.phase == "idle"
+        assert isinstance(queued[0], QueuedMessage)
+        assert (await queued[0]).text == "two"
+        assert len(here.of(AgentSettled)) == 2
 
 
 async def test_skills_and_templates_are_prompts_by_name(tmp_path: Path) -> None:
