@@ -213,9 +213,7 @@ async def test_what_is_recorded_while_a_run_is_wound_up_is_stored_before_it_is_i
             for event in events:
                 if isinstance(event, MessageEnd):
                     carrier.cancel_scope.cancel()
-                elif (
-                    isinstance(event, EntryAppended) and RUN_SETTLED in bytes(event.entry).decode()
-                ):
+                elif isinstance(event, EntryAppended) and RUN_SETTLED in str(bytes(event.entry)):
                     at_once(here.harness.record(custom_entry("mine")))
 
         here.harness.subscribe(listen)
@@ -224,7 +222,8 @@ async def test_what_is_recorded_while_a_run_is_wound_up_is_stored_before_it_is_i
             await settled(run)
         entries = [each.type for each in here.harness.session.branch()]
         assert entries == ["model_change", "message", "custom", "custom"]
-        assert kinds(here)[-3:] == ["custom", "SessionChanged", "AgentSettled"]
+        ending = ["custom", "custom", "AgentEnd", "SessionChanged", "AgentSettled"]
+        assert kinds(here)[-5:] == ending
 
 
 async def test_what_is_recorded_while_a_summary_is_written_is_stored_when_it_is_idle() -> None:
