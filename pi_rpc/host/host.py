@@ -27,6 +27,7 @@ from pi_rpc.host.services import Services
 from pi_rpc.host.storage import (
     existing_directories,
     existing_directory,
+    missing_directory,
     names_a_file,
     session_file,
     storage_failure,
@@ -172,10 +173,12 @@ class Host:
             session = source.harness.session
             repo = MemorySessionRepo() if source.ephemeral else self.repo
             cwd = source.harness.configuration.cwd
+            # A run may move the leaf meanwhile.
+            entry_id = session.leaf_id if entry_id is None else entry_id
             try:
+                target = session.entry(entry_id) if entry_id and position == "before" else None
+                written = None if target is None else given_back(session, target)
                 fork = await repo.fork(session, entry_id, position=position, cwd=cwd)
-                target = session.branch(entry_id)[-1] if position == "before" else None
-                written = given_back(session, target) if target is not None else None
             except SessionError as error:
                 raise storage_failure(error) from None
             options = SessionOptions(cwd=cwd, ephemeral=source.ephemeral)
@@ -335,6 +338,7 @@ class Host:
                 harness.configuration.activate(list(wanted))
             if like is not None:
                 take_over(harness, like.harness)
+            missing = await run_blocking(missing_directory, harness.configuration.cwd)
         except BaseException:
             with anyio.CancelScope(shield=True):
                 await harness.aclose()
@@ -346,8 +350,8 @@ class Host:
         self._sessions[session.session_id] = hosted
         for listener in self._on_open:
             listener(hosted)
-        problems = dict.fromkeys([*self.services.problems, *project.problems, *session.notes])
-        for problem in problems:
+        problems = [*self.services.problems, *project.problems, *session.notes, *missing]
+        for problem in dict.fromkeys(problems):
             harness.report(Diagnostic(severity="warning", message=problem))
         for diagnostic in told:
             harness.report(diagnostic)

@@ -14,6 +14,7 @@ from pi_rpc.session.storage import ForkTargetError, SessionError, SessionLockedE
 __all__ = [
     "existing_directories",
     "existing_directory",
+    "missing_directory",
     "names_a_file",
     "session_file",
     "storage_failure",
@@ -52,6 +53,16 @@ def existing_directories(named: Iterable[str], field: str) -> list[str]:
     for place, each in enumerate(found):
         existing_directory(Path(each), f"{field}[{place}]")
     return found
+
+
+def missing_directory(cwd: Path) -> list[str]:
+    """What to tell a person when the directory that a session works in is gone. Blocks."""
+    try:
+        if cwd.is_dir():
+            return []
+    except (OSError, ValueError):
+        pass  # A session file may say anything.
+    return [f"The working directory {cwd} is gone; session/open with a cwd goes on in another one."]
 
 
 def names_a_file(named: str) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 import pytest
 
-from pi_rpc.agent.events import AgentSettled
+from pi_rpc.agent.events import AgentSettled, Diagnostic
 from pi_rpc.harness.inputs import PromptInput
 from pi_rpc.harness.runs import Limits
 from pi_rpc.host.host import Host, HostedSession, SessionOptions
@@ -377,7 +377,13 @@ async def test_a_session_can_be_opened_to_work_somewhere_else(tmp_path: Path, sc
         for wrong in ("relative", "/nowhere/at/all"):
             error = await refused(it.open(session_id=hosted.id, cwd=Path(wrong)))
             assert (error.kind, error.fields) == ("invalidParams", {"path": "cwd"})
+        events: list[Any] = []
+        it.on_open(lambda opened: opened.harness.subscribe(events.extend) and None)
+        await it.open(session_id=hosted.id)
+        assert f"The working directory {gone} is gone" in events[0].message
+        await it.close(hosted.id)
         moved = await it.open(session_id=hosted.id, cwd=elsewhere)
+        assert not any(isinstance(each, Diagnostic) for each in events[1:])
         assert moved.harness.configuration.cwd == elsewhere.resolve()
         fork = (await it.fork(hosted.id)).hosted
         assert fork.harness.configuration.cwd == elsewhere.resolve()
