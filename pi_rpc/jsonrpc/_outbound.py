@@ -70,7 +70,7 @@ class Outbound:
             raise PeerClosedError("The connection has ended")
         self._last += 1
         # A string, so that a client with one table for both directions is not confused.
-        pending = Pending(f"s{self._last}")
+        pending = Pending(f"d{self._last}")
         self._pending[pending.id] = pending
         try:
             yield pending
@@ -94,7 +94,7 @@ class Outbound:
 
     def was_asked(self, id: int | str | None) -> bool:
         """It is the id of a request of ours, perhaps of one that nobody waits for any more."""
-        if not (isinstance(id, str) and id.startswith("s") and id[1:].isdecimal()):
+        if not (isinstance(id, str) and id.startswith("d") and id[1:].isdecimal()):
             return False
         return len(id) <= _ID_LENGTH and 1 <= int(id[1:]) <= self._last
 

@@ -164,7 +164,7 @@ class ClientFeatures(Wire, frozen=True, kw_only=True):
     permission: bool = False
     """Answers `permission/request`. Not used by this version of the daemon."""
     ui: bool = False
-    """Answers `ui/*`. Not used by this version of the daemon."""
+    """Answers `ui/*`."""
     editor: EditorFeatures = EditorFeatures()
     """What can be asked about buffers."""
     events: EventPreferences = EventPreferences()

@@ -248,6 +248,77 @@ def branching(home: Path) -> list[Said]:
         return client.said
 
 
+def forking(home: Path) -> list[Said]:
+    with Conversation(home, [say("Steam."), say("In 1712.")]) as client:
+        client.begin(wishes(*BRIEF, "message_update", "message_end", name="Engines"))
+        client.request("prompt", {"message": "What drives it?"})
+        client.request("prompt", {"message": "When was the first one built?"})
+        page = client.request("session/messages")["result"]
+        cut = client.request("session/fork", {"entryId": page["entryIds"][2]})["result"]
+        client.request("session/fork", {"entryId": page["entryIds"][1], "position": "before"})
+        clone = {"sessionId": client.request("session/fork")["result"]["sessionId"]}
+        client.request("session/close", clone)
+        client.request("session/configure", {**clone, "name": "Years"})
+        client.request("session/label", {**clone, "entryId": page["entryIds"][3], "label": "1712"})
+        client.request("session/configure", {**clone, "thinkingLevel": "high"})
+        client.request("session/delete", clone)
+        client.request("session/open", clone)
+        client.request("session/delete", {"sessionId": cut["sessionId"]})
+        return client.said
+
+
+def repeating(home: Path) -> list[Said]:
+    story = [{"usage": {"input": 31, "output": 3}}, {"text": "Once upon a time", "pieces": 4}]
+    with Conversation(home, [story]) as client:
+        client.begin(wishes(*BRIEF))
+        client.request("prompt", {"message": "Tell me a story."})
+        client.request("session/events", {"sinceSeq": 4})
+        client.request("session/events", {"sinceSeq": 4, "limit": 1})
+        client.request("session/events", {"sinceSeq": 99})
+        client.request("session/events", {"sinceSeq": 4, "epoch": "9f86d081884c7d65"})
+        return client.said
+
+
+DEPLOY = """
+from pi_rpc.agent.ports import Choice
+
+def setup(api):
+    async def deploy(arguments):
+        where = await api.ui.choose(
+            "Deploy where?",
+            [Choice("staging", "Staging"), Choice("live", "Live", "What everybody sees")],
+        )
+        api.ui.status("deploy", f"deploying to {where}")
+        if await api.ui.confirm("Really?", f"It goes to {where}.", timeout_s=60):
+            token = await api.ui.enter("Token?", secret=True)
+            note = await api.ui.edit("What is new?", "Fixed:\\n")
+            api.ui.notify(f"deployed, with a note of {len(note)} characters")
+        api.ui.status("deploy", None)
+        if not await api.ui.confirm("Deploy another one?", timeout_s=0.05):
+            api.ui.notify("that was all", "warning")
+
+    api.command("deploy", "Deploys the engine", deploy)
+"""
+
+
+def asking(home: Path) -> list[Said]:
+    folder = home / ".pi" / "agent" / "extensions-py"
+    folder.mkdir(parents=True)
+    (folder / "deploy.py").write_text(DEPLOY)
+    with Conversation(home, [say("Hello!")]) as client:
+        client.begin({"capabilities": {"ui": True}})
+        prompt = client.send("prompt", {"message": "/deploy"})
+        client.reply(client.question("ui/select"), {"value": "live"})
+        confirm = client.question("ui/confirm")
+        client.request("session/state", {"include": ["live"]})
+        client.reply(confirm, {"confirmed": True})
+        client.reply(client.question("ui/input"), {"value": "hunter2"})
+        client.reply(client.question("ui/editor"), {"value": "Fixed:\n- the valve\n"})
+        client.question("ui/confirm")
+        client.answer(prompt)
+        return client.said
+
+
 def errors(home: Path) -> list[Said]:
     failure = {"error": {"message": "The engine is on fire", "status": 400}}
     replies = [[{"usage": {"input": 31}}, failure], [*say("Well,"), HOLD]]
@@ -322,6 +393,62 @@ def settings(home: Path) -> list[Said]:
         return client.said
 
 
+def running_commands(home: Path) -> list[Said]:
+    replies = [call("bash", command="sh check.sh"), say("They pass."), say("Three.")]
+    with Conversation(home, replies) as client, gate(client.project) as open_gate:
+        client.begin(
+            wishes("message_update", "turn_start", "turn_end", "agent_end", permissionMode="full")
+        )
+        client.request("bash", {"command": "echo one; exit 3", "token": "b-1"})
+        client.request("bash", {"command": "echo two", "excludeFromContext": True})
+        prompt = client.send("prompt", {"message": "Do the tests pass?"})
+        client.until(lambda frame: "12 tests passed" in str(frame))
+        client.request("bash", {"command": "echo three"})
+        open_gate()
+        client.answer(prompt)
+        endless = client.send("bash", {"command": "echo four; sleep 600", "token": "b-4"})
+        client.event("bash_output", token="b-4")
+        client.notify("$/cancelRequest", {"id": endless})
+        client.answer(endless)
+        client.request("bash", {"command": "ls", "cwd": "nowhere"})
+        client.request("session/configure", {"permissionMode": "readonly"})
+        client.request("bash", {"command": "ls"})
+        return client.said
+
+
+def listing_commands(home: Path) -> list[Said]:
+    write(home / ".pi/agent/prompts/review.md", "Review", "argument-hint: <file>", "Review $1.")
+    write(home / ".pi/agent/skills/brew/SKILL.md", "Makes tea", "name: brew", "Boil water.")
+    extension = "def setup(api):\n    api.command('note', 'Keeps a note', lambda text: None)\n"
+    (home / ".pi/agent/extensions-py").mkdir()
+    (home / ".pi/agent/extensions-py/notes.py").write_text(extension)
+    with Conversation(home, [say("It is fine.")]) as client:
+        client.begin(wishes(*BRIEF, "message_update"))
+        client.request("command/list")
+        client.request("prompt", {"message": "/review main.py"})
+        client.request("prompt", {"message": "/note milk"})
+        return client.said
+
+
+def trusting(home: Path) -> list[Said]:
+    write(home / "engine/.pi/prompts/oil.md", "Oil it", "argument-hint: <part>", "Oil $1.")
+    with Conversation(home) as client:
+        client.begin()
+        client.request("trust/get")
+        client.request("command/list")
+        client.request("trust/set", {"trusted": True})
+        client.request("command/list")
+        client.request("trust/set")
+        client.request("trust/get", {"cwd": "engine"})
+        return client.said
+
+
+def write(path: Path, description: str, matter: str, text: str) -> None:
+    """A file with front matter."""
+    path.parent.mkdir(parents=True)
+    path.write_text(f"---\ndescription: {description}\n{matter}\n---\n{text}\n")
+
+
 def ending(home: Path) -> list[Said]:
     with Conversation(home) as client:
         client.begin()
@@ -347,10 +474,16 @@ EXCHANGES: dict[str, Exchange] = {
     "cancel": Exchange(cancelling),
     "compact": Exchange(compacting),
     "branch": Exchange(branching),
+    "events": Exchange(repeating),
+    "questions": Exchange(asking),
+    "fork": Exchange(forking),
     "errors": Exchange(errors),
     "sessions": Exchange(several_sessions),
     "reopen": Exchange(reopening),
     "settings": Exchange(settings, lists={"models": 1}, texts={"description": 60}),
+    "bash": Exchange(running_commands),
+    "commands": Exchange(listing_commands),
+    "trust": Exchange(trusting),
     "end": Exchange(ending),
 }
 """By the names of their markers in ``protocol.md``."""

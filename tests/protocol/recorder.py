@@ -98,6 +98,14 @@ class Conversation:
         """Send a notification."""
         self._write({"method": method}, params)
 
+    def question(self, method: str) -> Frame:
+        """Read up to a request of the daemon's."""
+        return self.until(lambda frame: frame.get("method") == method and "id" in frame)
+
+    def reply(self, question: Frame, result: Any) -> None:
+        """Answer a request of the daemon's."""
+        self._put({"jsonrpc": "2.0", "id": question["id"], "result": result})
+
     def answer(self, number: int) -> Frame:
         """Read up to the answer to a request."""
         return self.until(lambda frame: frame.get("id") == number)
@@ -138,6 +146,9 @@ class Conversation:
         message = {"jsonrpc": "2.0", **frame}
         if params is not None:
             message["params"] = params
+        self._put(message)
+
+    def _put(self, message: Frame) -> None:
         if self.recording:
             self.said.append(("→", message))
         assert self._process.stdin is not None

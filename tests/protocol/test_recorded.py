@@ -97,22 +97,31 @@ def whole(value: Any) -> Any:
 
 @pytest.mark.parametrize("name", EXCHANGES)
 def test_the_frames_of_an_exchange_are_what_the_tables_say(name: str) -> None:
-    asked: dict[Any, str] = {}
+    # By who has asked.
+    asked: dict[str, dict[Any, str]] = {"→": {}, "←": {}}
     for sender, frame in frames(name):
         assert frame.pop("jsonrpc") == "2.0"
         if "method" not in frame:
-            assert sender == "←"
-            check_answer(asked.pop(frame["id"]), frame)
+            check_answer(asked["→" if sender == "←" else "←"].pop(frame["id"]), frame)
             continue
-        assert sender == ("←" if frame["method"] == "agent/event" else "→")
         if "id" in frame:
-            asked[frame["id"]] = frame["method"]
+            asked[sender][frame["id"]] = frame["method"]
         if (method := METHODS.get(frame["method"])) is None:
+            assert sender == "→"
             continue
+        # Either side cancels what it has asked.
+        if method.name != "$/cancelRequest":
+            assert sender == ("←" if method.sender == "daemon" else "→")
         assert method.is_request == ("id" in frame)
         if method.params is not None and not is_refused(name, frame.get("id")):
             msgspec.json.decode(json.dumps(whole(frame.get("params", {}))), type=method.params)
-    assert asked == {}
+    assert asked["→"] == {}
+    resolved = {
+        frame["params"]["id"]
+        for sender, frame in frames(name)
+        if (sender, frame.get("method")) == ("←", "$/cancelRequest")
+    }
+    assert set(asked["←"]) == resolved
 
 
 def check_answer(asked: str, frame: dict[str, Any]) -> None:

@@ -48,13 +48,23 @@ def test_notifications_promise_no_answer() -> None:
 def test_requests_that_can_name_a_session_keep_its_order() -> None:
     for method in METHODS.values():
         fields = method.params.__struct_encode_fields__ if method.params else ()
-        if method.is_request:
+        if method.is_request and method.sender == "client":
             assert (method.order == "session") == ("sessionId" in fields), method.name
             assert ("sessionNotFound" in method.errors) == ("sessionId" in fields), method.name
     assert [each.name for each in METHODS.values() if each.order == "barrier"] == [
         "initialize",
         "shutdown",
     ]
+
+
+def test_every_question_to_the_client_can_be_named_attributed_and_limited() -> None:
+    for method in METHODS.values():
+        if method.is_request and method.sender == "daemon":
+            assert method.params is not None
+            assert method.result is not None
+            fields = set(method.params.__struct_encode_fields__)
+            assert {"requestId", "sessionId", "timeoutMs"} <= fields, method.name
+            assert "cancelled" in method.result.__struct_encode_fields__, method.name
 
 
 def test_codes_of_errors_are_unique() -> None:
