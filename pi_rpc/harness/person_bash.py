@@ -128,6 +128,9 @@ class PersonBash:
     async def _execute(self, command: PersonCommand) -> None:
         try:
             run = await self._run(command)
+            if run.output.file_error is not None:
+                text = f"the full output of a command was not kept: {run.output.file_error}"
+                self._core.report(Diagnostic(severity="warning", message=text))
             with anyio.CancelScope(shield=True):
                 command.message = _message(command, run)
                 await self._keep(command.message)

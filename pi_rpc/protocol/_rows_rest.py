@@ -66,7 +66,8 @@ ROWS: tuple[Method, ...] = (
         name="trust/set",
         exchange="trust",
         summary="Decides about a project and what is below it, for pi as well. Open sessions in it"
-        " load what they may now before it answers, and use it from their next turn on.",
+        " load what they may now before it answers, and use it from their next turn on. What is"
+        " asked of the default session after it waits for its answer.",
         params=c.TrustSetParams,
         result=c.TrustResult,
         errors=("storage",),

@@ -29,7 +29,7 @@ _log = logging.getLogger("pi_rpc.server")
 _GRACE_S = 0.2
 _FLUSH_S = 0.5
 
-_OWN_END = {"prompt", "continue", "compact", "branch"}
+_OWN_END = {"prompt", "continue", "compact", "branch", "bash"}
 """Methods that answer their own cancellation with a result."""
 
 
