@@ -3,14 +3,18 @@
 import json
 import shutil
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import anyio
+import msgspec
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec import UNSET
 
+from pi_rpc.agent.messages import BashExecutionMessage
+from pi_rpc.llm.messages import ImageBlock, TextBlock, Usage, UserMessage
 from pi_rpc.session import (
     EntryReader,
     JsonlSession,
@@ -23,14 +27,20 @@ from pi_rpc.session import (
     transcript,
 )
 from pi_rpc.session.entries import (
+    ActiveToolsChangeEntry,
+    BranchSummaryEntry,
     CompactionEntry,
     ContextEditEntry,
     ContextReplacement,
+    CustomMessageEntry,
     Entry,
     LabelEntry,
+    ThinkingLevelChangeEntry,
+    UsageEntry,
 )
 from pi_rpc.session.naming import new_session_id, valid_session_id
 from pi_rpc.session.stored import parse_header
+from pi_rpc.session.tree import session_stats, tree_page
 from tests.session.builders import (
     FIXTURE,
     assistant,
@@ -66,12 +76,68 @@ steps = st.lists(
         st.tuples(st.just("compact"), st.integers(0, 1000)),
         st.tuples(st.just("edit"), st.tuples(st.integers(0, 1000), st.none() | any_text)),
         st.tuples(st.just("reply"), any_text),
+        st.tuples(st.just("failure"), any_text),
+        st.tuples(st.just("call"), any_text),
+        st.tuples(st.just("images"), any_text),
+        st.tuples(st.just("bash"), st.booleans()),
+        st.tuples(st.just("thinking"), st.sampled_from(["off", "low", "high"])),
+        st.tuples(st.just("tools"), st.lists(st.sampled_from(["read", "bash"]), max_size=2)),
+        st.tuples(st.just("usage"), st.integers(0, 2**40)),
+        st.tuples(st.just("summary"), any_text),
+        st.tuples(st.just("note"), any_text),
+        st.tuples(st.just("several"), st.lists(any_text, min_size=1, max_size=4)),
         st.tuples(st.just("fork"), st.integers(0, 1000)),
         st.tuples(st.just("reopen"), st.none()),
         st.tuples(st.just("refresh"), st.none()),
     ),
     max_size=25,
 )
+
+
+def images(text: str) -> UserMessage:
+    picture = ImageBlock(data="iVBORw0KGgo=", mime_type="image/png")
+    return UserMessage(content=[TextBlock(text=text), picture], timestamp=1)
+
+
+def bash(excluded: bool) -> BashExecutionMessage:
+    return BashExecutionMessage(
+        command="ls",
+        output="out",
+        cancelled=False,
+        truncated=False,
+        timestamp=1,
+        exclude_from_context=excluded,
+    )
+
+
+def used(tokens: int) -> Usage:
+    return msgspec.structs.replace(Usage.ZERO, input=tokens, total_tokens=tokens)
+
+
+SAID: dict[str, Callable[[Any], Any]] = {
+    "reply": assistant,
+    "failure": lambda text: assistant(text, stop_reason="error"),
+    "call": lambda text: assistant(text, "call_1", stop_reason="toolUse"),
+    "images": images,
+    "bash": bash,
+}
+KEPT: dict[str, Callable[[SessionStorage, Any], Entry]] = {
+    "thinking": lambda session, level: ThinkingLevelChangeEntry(
+        **place(session), thinking_level=level
+    ),
+    "tools": lambda session, names: ActiveToolsChangeEntry(
+        **place(session), active_tool_names=names
+    ),
+    "usage": lambda session, tokens: UsageEntry(
+        **place(session), kind="title", provider="acme", model="one", usage=used(tokens)
+    ),
+    "summary": lambda session, text: BranchSummaryEntry(
+        **place(session), from_id="root", summary=text, usage=used(3)
+    ),
+    "note": lambda session, text: CustomMessageEntry(
+        **place(session), custom_type="test", content=text, display=True
+    ),
+}
 
 
 def entry_for(session: SessionStorage, step: tuple[str, Any]) -> Entry:
@@ -87,8 +153,10 @@ def entry_for(session: SessionStorage, step: tuple[str, Any]) -> Entry:
         return leaf_entry(session, entries[value % len(entries)].id)
     if kind == "root":
         return leaf_entry(session, None)
-    if kind == "reply":
-        return message_entry(session, assistant(value))
+    if kind in SAID:
+        return message_entry(session, SAID[kind](value))
+    if kind in KEPT:
+        return KEPT[kind](session, value)
     branch = session.branch()
     if kind == "label" and branch:
         label = UNSET if value[1] is None else value[1]
@@ -106,8 +174,10 @@ def entry_for(session: SessionStorage, step: tuple[str, Any]) -> Entry:
     return model_entry(session)
 
 
-def picture(session: SessionStorage) -> Any:
+async def picture(session: SessionStorage) -> Any:
     return (
+        await session_stats(session),
+        (await tree_page(session)).nodes,
         session.leaf_id,
         [stored.raw for stored in session.branch()],
         [stored.raw for stored in session.entries()],
@@ -164,16 +234,20 @@ async def run_steps(folder: Path, todo: list[tuple[str, Any]]) -> None:
             assert (moved is None) == (target == shadow.leaf_id)
             if moved is not None:
                 await shadow.append(moved.entry)  # type: ignore[arg-type]
+        elif step[0] == "several":
+            entries = [user_entry(session, text) for text in step[1]]
+            await session.append_many(entries)
+            await shadow.append_many(entries)
         elif step[0] == "fork":
             session, shadow = await forked(repo, session, shadow, step[1])
         else:
             entry = entry_for(session, step)
             await session.append(entry)
             await shadow.append(entry)
-        assert picture(session) == picture(shadow)
+        assert await picture(session) == await picture(shadow)
     await session.aclose()
     again = await JsonlSession.open(session.path, read_only=True)
-    assert picture(again) == picture(shadow)
+    assert await picture(again) == await picture(shadow)
     assert again.notes == ["The session is read-only: it was opened read-only."]
     await again.aclose()
 
