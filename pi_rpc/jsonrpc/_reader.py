@@ -28,8 +28,15 @@ class Reader:
     The descriptor is closed at the end of input or after ``stop``.
     """
 
-    def __init__(self, fd: int, decoder: FrameDecoder) -> None:
+    def __init__(
+        self,
+        fd: int,
+        decoder: FrameDecoder,
+        at_end: "Callable[[asyncio.AbstractEventLoop], None] | None" = None,
+    ) -> None:
+        """``at_end`` is called in the thread when the input has ended."""
         self._fd = fd
+        self._at_end = at_end
         self._decoder = decoder
         self._condition = threading.Condition()
         # Guarded by the condition.
@@ -124,6 +131,8 @@ class Reader:
             with contextlib.suppress(RuntimeError):
                 assert self._loop is not None
                 self._loop.call_soon_threadsafe(self._wake)
+        if self._at_end is not None and self._loop is not None:
+            self._at_end(self._loop)
 
     def _readiness(self) -> "_Wait":
         """To call before each read: waits for input; false when there is no more to do."""

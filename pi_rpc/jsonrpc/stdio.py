@@ -7,12 +7,16 @@ answered before an event loop exists.
 
 import os
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from pi_rpc.jsonrpc._memory import MemoryTransport, memory_pair
 from pi_rpc.jsonrpc._reader import Reader
 from pi_rpc.jsonrpc._writer import LOW_WATER_BYTES, Writer
 from pi_rpc.jsonrpc.framing import Frame, FrameDecoder, Framing, encode_frames
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+    from collections.abc import Callable
 
 __all__ = [
     "LOW_WATER_BYTES",
@@ -108,9 +112,18 @@ class StdioTransport:
     ``framing`` the first byte that comes decides it.
     """
 
-    def __init__(self, in_fd: int, out_fd: int, *, framing: Framing | None = None) -> None:
+    def __init__(
+        self,
+        in_fd: int,
+        out_fd: int,
+        *,
+        framing: Framing | None = None,
+        at_end: "Callable[[AbstractEventLoop], None] | None" = None,
+    ) -> None:
+        """``at_end`` is called when the input has ended, in a thread of its own and told the event
+        loop, which may be busy."""
         self._decoder = FrameDecoder(framing)
-        self._reader = Reader(in_fd, self._decoder)
+        self._reader = Reader(in_fd, self._decoder, at_end)
         self._writer = Writer(out_fd, self.close)
         self._unframed: list[bytes] = []
 

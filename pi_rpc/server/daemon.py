@@ -75,6 +75,7 @@ async def serve(
 
 async def _end_on_signal(connection: Connection, early: EarlySignals) -> None:
     with anyio.open_signal_receiver(*ENDING) as received:
+        early.keep()
         if early.pending is not None:
             _end(connection, early.pending)
         async for number in received:

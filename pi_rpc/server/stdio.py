@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pi_rpc.jsonrpc.stdio import StdioTransport, claim_stdio
 from pi_rpc.server.greeting import answer_first_frame
-from pi_rpc.server.signals import EarlySignals
+from pi_rpc.server.signals import EarlySignals, end_if_stuck
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -22,7 +22,8 @@ __all__ = ["run_stdio"]
 
 def run_stdio(arguments: "Namespace") -> int:
     """Serve the client at standard input and output; ends the process, or returns an exit code."""
-    transport = StdioTransport(*claim_stdio())
+    # Without a client there is nothing to wait for, unless it asked for what it began.
+    transport = StdioTransport(*claim_stdio(), at_end=None if arguments.drain else end_if_stuck)
     try:
         _log_to(arguments.log_level, arguments.log_file)
     except OSError as error:

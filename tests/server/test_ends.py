@@ -11,6 +11,7 @@ from typing import Any
 import psutil
 import pytest
 
+from pi_rpc.server.signals import STUCK
 from tests.e2e.editor import DAEMON, DEADLINE_S, call, editor, hold, say, session_files
 from tests.e2e.test_lifecycle import survivors, text_arrived
 from tests.server.test_slow_clients import EVERY_DELTA, FLOOD, wait_until_it_rests
@@ -113,6 +114,70 @@ def test_a_second_signal_ends_it_at_once_though_the_orderly_end_hangs(
     assert errors == b""
 
 
+BLOCKING = """
+import time
+from pi_rpc.agent.tool import AgentTool, ToolResult
+
+async def block(tool_call_id, params, signal, on_update):
+    print("blocking", flush=True)
+    BLOCK
+
+def setup(api):
+    api.tool(AgentTool(name="block", label="Block", description="Blocks.",
+                       parameters={"type": "object"}, execute=block))
+"""
+BLOCKS = ["time.sleep(3600)", "while True: pass"]
+
+
+def blocked(home: Path, block: str) -> "subprocess.Popen[bytes]":
+    """A daemon in which people's code keeps the event loop from running."""
+    extensions = home / "extensions-py"
+    extensions.mkdir()
+    (extensions / "blocking.py").write_text(BLOCKING.replace("BLOCK", block))
+    script = home / "script.json"
+    script.write_text(json.dumps({"replies": [{"steps": [call("block")]}]}))
+    process = start(home, *DAEMON, environ={"PI_RPC_SCRIPT": str(script)})
+    prompt = {"jsonrpc": "2.0", "id": 1, "method": "prompt", "params": {"message": "go"}}
+    assert process.stdin is not None
+    assert process.stderr is not None
+    for frame in ({**INITIALIZE, "params": FULL}, prompt):
+        process.stdin.write(json.dumps(frame).encode() + b"\n")
+    process.stdin.flush()
+    assert process.stderr.readline() == b"blocking\n"
+    return process
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_signal_ends_it_though_an_extension_blocks_the_event_loop(
+    tmp_path: Path, block: str, number: signal.Signals
+) -> None:
+    process = blocked(tmp_path, block)
+    process.send_signal(number)
+    process.communicate(timeout=DEADLINE_S)
+    assert process.returncode == 128 + number
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+def test_the_end_of_input_ends_it_though_an_extension_blocks_the_event_loop(
+    tmp_path: Path, block: str
+) -> None:
+    process = blocked(tmp_path, block)
+    process.communicate(timeout=DEADLINE_S)
+    assert process.returncode == STUCK
+
+
+def test_a_coroutine_that_will_not_be_cancelled_does_not_outlive_a_signal(tmp_path: Path) -> None:
+    refuses = (
+        "import asyncio\n    while True:\n        try: await asyncio.sleep(3600)\n"
+        "        except BaseException: pass"
+    )
+    process = blocked(tmp_path, refuses)
+    process.terminate()
+    process.communicate(timeout=DEADLINE_S)
+    assert process.returncode == 128 + signal.SIGTERM
+
+
 WAITING = (
     "import sys\n"
     "from pi_rpc.server import stdio\n"
@@ -183,13 +248,15 @@ def test_a_signal_right_behind_the_first_answer_ends_it_quietly(
     assert code in {128 + number, -number}
 
 
-def start(home: Path, *command: str) -> "subprocess.Popen[bytes]":
+def start(
+    home: Path, *command: str, environ: dict[str, str] | None = None
+) -> "subprocess.Popen[bytes]":
     pipe: Any = subprocess.PIPE
     return subprocess.Popen(
         command,
         stdin=pipe,
         stdout=pipe,
         stderr=pipe,
-        env={**os.environ, "PI_CODING_AGENT_DIR": str(home)},
+        env={**os.environ, "PI_CODING_AGENT_DIR": str(home), **(environ or {})},
         cwd=home,
     )
