@@ -170,6 +170,7 @@ def assembled(
     configuration = SessionConfiguration(
         cwd=cwd,
         tools={tool.name: tool for tool in tools},
+        named_tools=_known_tools(context.active_tools, tools),
         model=chosen,
         thinking_level=thinking_level or named_level or (recorded if branch else None) or "off",
         name=session.name,
@@ -180,6 +181,14 @@ def assembled(
         stream_fn = stream_fn or models.stream
     assert stream_fn is not None
     return Assembled(configuration, stream_fn, tool_context)
+
+
+def _known_tools(recorded: list[str] | None, tools: Sequence[AgentTool]) -> list[str] | None:
+    """The tools that the session used last, as far as there are such."""
+    if recorded is None:
+        return None
+    known = {tool.name for tool in tools}
+    return [name for name in recorded if name in known]
 
 
 def _anyone(_model: Model) -> bool:

@@ -38,7 +38,7 @@ from pi_rpc.harness.settings import CompactionSettings
 from pi_rpc.harness.summaries import Ask, SummaryCancelledError, SummaryFailedError, SummaryRequest
 from pi_rpc.llm.abort import AbortController, AbortSignal
 from pi_rpc.llm.messages import AssistantMessage, UserMessage, now_ms
-from pi_rpc.llm.provider import Context, StreamOptions
+from pi_rpc.llm.provider import Context
 
 __all__ = ["Compactor", "Stoppable"]
 
@@ -217,7 +217,8 @@ class Compactor:
         configuration = self._core.configuration
         message = UserMessage(content=request.text, timestamp=now_ms())
         model = configuration.require_model()
-        options = StreamOptions(
+        options = replace(
+            configuration.stream_options,
             signal=signal,
             thinking_level=configuration.level,
             max_tokens=request.max_tokens,

@@ -146,12 +146,13 @@ class AgentHarness(Choices):
 
         ``env``: files and a shell; default: this machine's. ``models``: which there are and how
         one is asked; default: pi's catalogue, ``models.json`` and keys. ``tools``: all there are;
-        ``active_tools`` those the model is told of at first. ``resources``: skills, templates and
-        context files, as of ``load_resources``. ``system_prompt``: in place of ours, or a function
-        that is asked before each turn. ``stream_options``: what requests have in common.
-        ``tool_context``: what tools are given beside ``env``, such as ``app``. ``model``: one, or
-        its name; default: the one the session used last, else the one of ``models``. ``stream_fn``
-        asks a model in place of ``models``. Raises ``HarnessError`` for an unknown model or tool.
+        ``active_tools``: those the model is told of; default: as in the session, else all.
+        ``resources``: skills, templates and context files, as of ``load_resources``.
+        ``system_prompt``: in place of ours, or a function that is asked before each turn.
+        ``stream_options``: what requests have in common. ``tool_context``: what tools are given
+        beside ``env``, such as ``app``. ``model``: one, or its name; default: the one the session
+        used last, else the one of ``models``. ``stream_fn`` asks a model in place of ``models``.
+        Raises ``HarnessError`` for an unknown model or tool.
         """
         parts = assembled(
             session,

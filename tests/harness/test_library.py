@@ -23,6 +23,7 @@ from pi_rpc.agent.messages import CustomMessage
 from pi_rpc.agent.ports import ToolContext
 from pi_rpc.agent.tool import AgentTool, ToolResult
 from pi_rpc.harness.assembly import ExecutionEnv, Models
+from pi_rpc.harness.branching import BranchRequest
 from pi_rpc.harness.configuration import SessionConfiguration, custom_entry
 from pi_rpc.harness.errors import HarnessError
 from pi_rpc.harness.harness import AgentHarness
@@ -149,6 +150,32 @@ async def test_the_model_is_the_one_named_else_the_one_that_the_session_used_las
     assert again.configuration.model == other
     fresh = AgentHarness.create(session=MemorySession(Path.cwd()), models=models)
     assert fresh.configuration.model == scripted_model()
+
+
+async def test_the_tools_are_those_that_the_session_used_last() -> None:
+    session = MemorySession(Path.cwd())
+    async with made([[text("ok")]], session=session, tools=[tool("a"), tool("b")]) as harness:
+        assert [each.name for each in harness.configuration.usable_tools()] == ["a", "b"]
+        await harness.set_active_tools(["b"])
+        await harness.prompt("go")
+    again = made([], session=session, tools=[tool("b"), tool("c")])
+    assert [each.name for each in again.configuration.usable_tools()] == ["b"]
+    chosen = made([], session=session, tools=[tool("b"), tool("c")], active_tools=["c"])
+    assert [each.name for each in chosen.configuration.usable_tools()] == ["c"]
+
+
+async def test_summaries_are_asked_for_with_the_same_options() -> None:
+    asked: list[Any] = []
+
+    def reply(_context: Any, options: StreamOptions) -> Any:
+        asked.append((options.headers, options.cache_retention))
+        return [text("## Goal\n" + "ok " * 50)]
+
+    options = StreamOptions(headers={"x-team": "a"})
+    async with made([reply, reply], stream_options=options) as harness:
+        await harness.prompt("go " * 50)
+        await harness.branch(BranchRequest(None, summarize=True))
+    assert asked == [({"x-team": "a"}, "short"), ({"x-team": "a"}, "none")]
 
 
 async def test_what_is_refused_says_so_in_one_word() -> None:
