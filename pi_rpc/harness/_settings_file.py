@@ -65,6 +65,11 @@ class OwnFile(_Section):
     command_timeout_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] = _key(
         600.0, "Time limit of a command of the bash tool; 0 for none."
     )
+    hook_timeout_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] = _key(
+        10.0,
+        "Time limit of each call of a hook that was given none of its own, and of loading an"
+        " extension; 0 for none.",
+    )
 
 
 class SettingsFile(_Section):

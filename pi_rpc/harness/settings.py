@@ -127,6 +127,9 @@ class Settings:
     """What becomes of a project nobody has decided on; only the agent directory's file says."""
     command_timeout_s: float = 600.0
     """``piRpc.commandTimeoutSeconds``: time limit of a command of the bash tool; 0 for none."""
+    hook_timeout_s: float = 10.0
+    """``piRpc.hookTimeoutSeconds``: time limit of a hook that was given none, and of loading an
+    extension; 0 for none."""
 
 
 def load_settings(folder: Path, project: Path | None = None) -> tuple[Settings, list[str]]:
@@ -242,4 +245,5 @@ def _settings(file: "SettingsFile", folder: Path) -> Settings:
         enable_skill_commands=file.enable_skill_commands,
         default_project_trust=file.default_project_trust,
         command_timeout_s=file.pi_rpc.command_timeout_seconds,
+        hook_timeout_s=file.pi_rpc.hook_timeout_seconds,
     )

@@ -4,6 +4,7 @@ Owns where each choice comes from: the options of the session, the host's defaul
 file, the settings of the project. Does not own which sessions are open (``pi_rpc.host.host``).
 """
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -59,6 +60,7 @@ async def build(
         task_group=task_group,
         pressure=pressure,
     )
+    harness.hooks.time_limit_s = project.settings.hook_timeout_s or math.inf
     harness.queue.modes["steer"] = project.settings.steering_mode
     harness.queue.modes["followUp"] = project.settings.follow_up_mode
     hosted = HostedSession(harness, ephemeral=options.ephemeral, asker=asker, project=project)

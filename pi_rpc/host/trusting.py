@@ -5,6 +5,7 @@ may now. Does not own ``trust.json`` (``pi_rpc.harness.trust``) nor what a proje
 (``pi_rpc.host.project``).
 """
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -103,6 +104,7 @@ def _apply(hosted: HostedSession, before: Settings, project: ProjectSetup) -> No
     choices = harness.configuration
     choices.resources = project.resources
     choices.idle_timeout_s = settings.http_idle_timeout_ms / 1000
+    harness.hooks.time_limit_s = settings.hook_timeout_s or math.inf
     choices.compaction, choices.retries = settings.compaction, settings.retry
     choices.branch_reserve_tokens = settings.branch_summary.reserve_tokens
     if settings.compaction.enabled != before.compaction.enabled:

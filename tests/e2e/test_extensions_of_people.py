@@ -87,3 +87,25 @@ async def test_a_trusted_project_brings_its_extensions_and_tools_can_be_named(
         with pytest.raises(Refused) as refused:
             await client.request("session/new", {"tools": ["nothing"]})
         assert refused.value.kind == "invalidParams"
+
+
+HANGING = """
+import threading
+
+def decide(call):
+    threading.Event().wait()
+
+def setup(api):
+    api.on("tool_call", decide)
+"""
+
+
+async def test_the_time_limit_of_hooks_is_a_setting(tmp_path: Path) -> None:
+    written(tmp_path / "extensions-py", hanging=HANGING)
+    settings = {"piRpc": {"hookTimeoutSeconds": 0.25}}
+    (tmp_path / "settings.json").write_text(json.dumps(settings))
+    replies = [[call("bash", command="true")], [say("done")]]
+    async with editor(tmp_path, replies, initialize=FULL) as client:
+        assert (await client.request("prompt", {"message": "go"}))["text"] == "done"
+        end = await client.until("tool_execution_end")
+        assert "longer than its time limit of 0.25 s" in end["result"]["content"][0]["text"]

@@ -67,7 +67,7 @@ def test_every_key_reaches_its_field(tmp_path: Path) -> None:
                 "keepRecentTokens": 9,
                 "modelOverrides": {"a/b": {"enabled": True, "reserveTokens": 10}},
             },
-            "piRpc": {"commandTimeoutSeconds": 1.5},
+            "piRpc": {"commandTimeoutSeconds": 1.5, "hookTimeoutSeconds": 2},
         },
     )
     settings, problems = load_settings(tmp_path)
@@ -92,6 +92,7 @@ def test_every_key_reaches_its_field(tmp_path: Path) -> None:
             provider=ProviderRetrySettings(max_retries=5, max_retry_delay_ms=6, timeout_ms=7),
         ),
         command_timeout_s=1.5,
+        hook_timeout_s=2.0,
     )
     compaction = settings.compaction
     assert (compaction.enabled, compaction.reserve_tokens, compaction.keep_recent_tokens) == (
@@ -115,6 +116,7 @@ def test_every_key_reaches_its_field(tmp_path: Path) -> None:
         ({"compaction": {"reserveTokens": 1.5}}, "compaction.reserveTokens"),
         ({"compaction": {"modelOverrides": {"a/b": 1}}}, "compaction.modelOverrides.a/b"),
         ({"piRpc": {"commandTimeoutSeconds": "long"}}, "piRpc.commandTimeoutSeconds"),
+        ({"piRpc": {"hookTimeoutSeconds": -1}}, "piRpc.hookTimeoutSeconds"),
         ({"piRpc": None}, "piRpc"),
     ],
 )
