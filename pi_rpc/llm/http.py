@@ -12,7 +12,7 @@ import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
 
 import anyio
@@ -35,7 +35,15 @@ from pi_rpc.llm.sse import SseDecoder, SseEvent
 if TYPE_CHECKING:
     import httpx
 
-__all__ = ["EventRequest", "EventResponse", "aclose_clients", "host_of", "open_events", "preload"]
+__all__ = [
+    "EventDecoder",
+    "EventRequest",
+    "EventResponse",
+    "aclose_clients",
+    "host_of",
+    "open_events",
+    "preload",
+]
 
 _log = logging.getLogger(__name__)
 
@@ -55,6 +63,18 @@ _NO_ANSWER = "Server disconnected without sending a response."
 _LOOPBACK = ("all://localhost", "all://127.0.0.1", "all://[::1]")
 
 
+class EventDecoder(Protocol):
+    """Turns the bytes of an answer into events; both methods raise ``MalformedStreamError``."""
+
+    def feed(self, read: bytes, /) -> list[SseEvent]:
+        """The events that ``read`` completes."""
+        ...
+
+    def eof(self) -> list[SseEvent]:
+        """What is left when the stream ends."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class EventRequest:
     """A POST that is answered with an event stream."""
@@ -69,6 +89,8 @@ class EventRequest:
     secrets: tuple[str, ...] = ()
     """What must not appear in an error text."""
     on_response: Callable[[int, Mapping[str, str]], Awaitable[None]] | None = None
+    make_decoder: Callable[[], EventDecoder] = SseDecoder
+    """How the events are framed."""
 
 
 @dataclass(slots=True)
@@ -105,7 +127,7 @@ class EventResponse:
     def __init__(self, request: EventRequest, chunks: AsyncIterator[bytes]) -> None:
         self._request = request
         self._chunks = chunks
-        self._decoder = SseDecoder()
+        self._decoder = request.make_decoder()
         self._ended = False
         self._give_up_at: float | None = None
         self.complete = False

@@ -100,6 +100,7 @@ class StreamFn(Protocol):
 
 _PROVIDERS: dict[str, str] = {
     "anthropic-messages": "pi_rpc.llm.providers.anthropic_messages",
+    "bedrock-converse-stream": "pi_rpc.llm.providers.bedrock_converse_stream",
     "google-generative-ai": "pi_rpc.llm.providers.google_generative_ai",
     "mistral-conversations": "pi_rpc.llm.providers.mistral_conversations",
     "azure-openai-responses": "pi_rpc.llm.providers.azure_openai_responses",

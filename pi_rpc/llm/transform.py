@@ -37,6 +37,7 @@ _FORBIDDEN = re.compile(r"[^a-zA-Z0-9_-]")
 _ID_LENGTHS = {
     "anthropic-messages": 64,
     "azure-openai-responses": 64,
+    "bedrock-converse-stream": 64,
     "google-generative-ai": 64,
     "openai-completions": 40,
     "openai-responses": 64,

@@ -24,7 +24,7 @@ from pi_rpc.llm.provider import Context, StreamOptions, ToolSpec
 from pi_rpc.llm.providers._request import output_limit, thinking_word
 from pi_rpc.llm.transform import clean_json, transform_messages
 
-__all__ = ["anthropic_payload", "thinks_adaptively"]
+__all__ = ["anthropic_payload", "thinking_parameters", "thinks_adaptively"]
 
 _BUDGETS: dict[ThinkingLevel, int] = {
     "minimal": 1024,
@@ -71,7 +71,7 @@ def anthropic_payload(
     if context.tools:
         payload["tools"] = [_tool(tool) for tool in context.tools]
         payload["tools"][-1].update(marker)
-    parameters, word = _thinking(model, options, payload["max_tokens"])
+    parameters, word = thinking_parameters(model, options, payload["max_tokens"])
     payload.update(parameters)
     if options.temperature is not None and "thinking" not in payload:
         # Thinking models of this dialect refuse it.
@@ -80,9 +80,13 @@ def anthropic_payload(
     return payload, word
 
 
-def _thinking(
+def thinking_parameters(
     model: Model, options: StreamOptions, max_tokens: int
 ) -> tuple[dict[str, Any], str | None]:
+    """What Claude is told of thinking, and the word for it; may raise ``max_tokens`` for a budget.
+
+    ``max_tokens`` is what the answer alone may have.
+    """
     if not model.reasoning:
         return {}, None
     level, word = thinking_word(model, options.thinking_level)
