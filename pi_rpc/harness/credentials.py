@@ -45,6 +45,19 @@ ENVIRONMENT_KEYS: Mapping[str, tuple[str, ...]] = {
 }  # fmt: skip
 """The variables that hold a provider's key, best first."""
 
+_SIGNING_VARIABLES: Mapping[str, tuple[tuple[str, ...], ...]] = {
+    "amazon-bedrock": (
+        ("AWS_PROFILE",),
+        ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"),
+        ("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",),
+        ("AWS_CONTAINER_CREDENTIALS_FULL_URI",),
+        ("AWS_WEB_IDENTITY_TOKEN_FILE",),
+    ),
+}
+"""Variables that let a provider's requests be signed, without a key to send: any of these groups.
+
+What they name is read where the request is signed, and may fail only there."""
+
 _BEARER_VARIABLES = {"ANTHROPIC_OAUTH_TOKEN", "ANTHROPIC_AUTH_TOKEN"}
 
 
@@ -62,6 +75,7 @@ def key_variables() -> frozenset[str]:
     return frozenset(
         names
         | {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"}
+        | {"AWS_CONTAINER_AUTHORIZATION_TOKEN"}
         | {"AWS_BEARER_TOKEN_BEDROCK", "CLOUDFLARE_API_KEY"}
     )
 
@@ -103,7 +117,7 @@ class Credentials:
         entry = self._entry(provider)
         if entry is not None and not _expired(entry):
             return self._usable(provider, entry)
-        if self._variable(provider):
+        if self._variable(provider) or self._signs(provider):
             return True
         custom = self._provider(provider)
         if custom is None:
@@ -112,6 +126,8 @@ class Credentials:
 
     async def api_key(self, provider: str) -> str | None:
         """The key to ask ``provider`` with; None if there is none, or none is needed.
+
+        None is needed, too, where the variables of the environment let requests be signed.
 
         Raises ``CredentialError`` when one is stored or configured but cannot be used, for instance
         because its command fails.
@@ -172,6 +188,8 @@ class Credentials:
         stored = f"an entry {provider} in {self._stored.path}"
         if names:
             own = next((name for name in names if name.endswith("_API_KEY")), names[0])
+            for group in _SIGNING_VARIABLES.get(provider, ())[:2]:
+                own += f", or {' and '.join(group)}"
             return f"{own}, or {stored}"
         return f"{stored}, or an apiKey for it in {self._custom.path}"
 
@@ -186,6 +204,11 @@ class Credentials:
         environ = self._environ if environ is None else environ
         names = ENVIRONMENT_KEYS.get(provider, ())
         return next((name for name in names if environ.get(name)), None)
+
+    def _signs(self, provider: str) -> bool:
+        """The environment lets requests to ``provider`` be signed."""
+        groups = _SIGNING_VARIABLES.get(provider, ())
+        return any(all(self._environ.get(name) for name in group) for group in groups)
 
     def _is_bearer(self, provider: str) -> bool:
         if self._explicit.get(provider):

@@ -74,6 +74,16 @@ _SECRETS = re.compile(
 )
 _any_decoder = msgspec.json.Decoder()
 _NO_DETAILS = RpcDetails()
+_AWS_BAD_KEYS = frozenset(
+    {
+        "ExpiredTokenException",
+        "IncompleteSignatureException",
+        "InvalidSignatureException",
+        "MissingAuthenticationTokenException",
+        "UnrecognizedClientException",
+    }
+)
+"""What AWS answers 403 or 400 with when the credential is at fault, not what it may do."""
 _STATUS_OF_TYPE = {
     "authentication_error": 401,
     "billing_error": 402,
@@ -102,6 +112,7 @@ def failure_of_response(
     ``headers`` have lower-case names; ``body`` may be JSON of any provider, HTML, or empty.
     """
     said, kind = _read_body(body)
+    kind = kind or _aws_kind(headers)
     label = f" ({kind})" if kind else ""
     text = f"{provider} answered {status}{label}: {said or '(no body)'}"
     empty_overflow = provider == "cerebras" and status in {400, 413} and not said
@@ -110,7 +121,7 @@ def failure_of_response(
         text,
         f"{kind} {said}",
         retry_ms=retry_after_ms(headers),
-        details=_details_of(body),
+        details=RpcDetails(is_bad_key=True) if kind in _AWS_BAD_KEYS else _details_of(body),
         should_retry={"true": True, "false": False}.get(headers.get("x-should-retry", "")),
         overflow=empty_overflow or status == 413,
     )
@@ -193,6 +204,9 @@ def _kind_of_status(status: int) -> tuple[type[ProviderError], bool | None]:
             return StreamTimeoutError, None
         case 409 | 425:
             return BadRequestError, True
+        case 424:
+            # What the provider itself relies on failed.
+            return ServerError, None
         case 429:
             return RateLimitError, None
         case 503 | 529:
@@ -261,6 +275,12 @@ def _bounded(text: str) -> str:
     return text if len(text) <= _MAX_TEXT else text[: _MAX_TEXT - 1] + "…"
 
 
+def _aws_kind(headers: Mapping[str, str]) -> str:
+    """The word of AWS's services for the kind of error; a name space may follow or precede it."""
+    written = headers.get("x-amzn-errortype", "").partition(":")[0].rpartition("#")[2]
+    return scrubbed(written)[:80]
+
+
 def _details_of(body: str) -> RpcDetails:
     if '"@type"' not in body:
         return _NO_DETAILS
@@ -293,7 +313,8 @@ def _read_json(value: Any) -> tuple[str, str]:
     if isinstance(error, list) and error:
         error = error[0]
     source = error if isinstance(error, dict) else value
-    said = source.get("message") or source.get("msg") or source.get("detail")
+    said = source.get("message") or source.get("Message") or source.get("msg")
+    said = said or source.get("detail")
     if not isinstance(said, str):
         said = error if isinstance(error, str) else msgspec.json.encode(source).decode()
     metadata = source.get("metadata")

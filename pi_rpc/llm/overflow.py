@@ -36,7 +36,7 @@ _PHRASES = (
 _OVERFLOW = re.compile("|".join(_PHRASES), re.IGNORECASE)
 _OTHER_LIMITS = re.compile(
     r"^\W*(throttling|service ?unavailable)|rate.?limit|too many requests"
-    r"|\bper (minute|day|hour)\b",
+    r"|\bper (minute|day|hour)\b|throttlingexception",
     re.IGNORECASE,
 )
 
