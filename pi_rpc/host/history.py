@@ -57,6 +57,16 @@ class MergedDelta:
     delta: str
     """What they add up to."""
 
+    def goes_on(self, later: "MergedDelta") -> bool:
+        """``later`` is of the same block."""
+        mine, theirs = self.update, later.update
+        this, that = mine.assistant_message_event, theirs.assistant_message_event
+        return (
+            type(this) is type(that)
+            and this.content_index == that.content_index
+            and mine.message_id == theirs.message_id
+        )
+
 
 Kept: TypeAlias = tuple[int, bytes | MergedDelta]
 """The number of an event, and its frame; of merged deltas the number of the last."""
@@ -162,22 +172,20 @@ class EventHistory:
         """
         self._join()
         found: list[Kept] = []
-        block: Hashable = None
         for kept in self._kept.values():
             if kept.last <= seq:
                 continue
             if isinstance(kept, _Frame):
-                block = None
                 found.append((kept.last, kept.frame))
                 continue
-            text = kept.after(seq)
-            before = found[-1][1] if found and block == kept.block else None
-            # A gap in the numbers may hide the end and the beginning of a run of deltas.
-            if isinstance(before, MergedDelta) and found[-1][0] == kept.first - 1:
-                found[-1] = (kept.last, MergedDelta(before.update, before.delta + text))
-            else:
-                found.append((kept.last, MergedDelta(kept.update, text)))
-            block = kept.block
+            delta = MergedDelta(kept.update, kept.after(seq))
+            before_seq, before = found[-1] if found else (0, b"")
+            # A gap in the numbers hides something that stood between them and was replaced.
+            adjacent = before_seq == kept.first - 1
+            if adjacent and isinstance(before, MergedDelta) and before.goes_on(delta):
+                delta = MergedDelta(before.update, before.delta + delta.delta)
+                found.pop()
+            found.append((kept.last, delta))
         return found, self._lost <= seq <= self._last
 
     def _put(self, seq: int, event: AgentEvent, frame: bytes) -> None:

@@ -37,6 +37,19 @@ class Wire:
         self.process.stdin.flush()
         return frame.get("id")
 
+    def reply(self, question: Frame, **answer: Any) -> None:
+        """Answer a request of the daemon's, with a ``result`` or an ``error``, or neither."""
+        frame = {"jsonrpc": "2.0", "id": question["id"], **answer}
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps(frame).encode() + b"\n")
+        self.process.stdin.flush()
+
+    def call(self, method: str) -> Frame:
+        """Read on until the daemon sends this, as a request or as a notification."""
+        while (frame := self.read()).get("method") != method:
+            pass
+        return frame
+
     def read(self) -> Frame:
         """The next frame."""
         assert self.process.stdout is not None
