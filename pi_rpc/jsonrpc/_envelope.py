@@ -34,8 +34,10 @@ __all__ = [
     "result_payload",
 ]
 
-Id: TypeAlias = int | str
+Id: TypeAlias = int | float | str
+"""A number is whole; a float is one that was written as 3.0, and is answered so."""
 
+_BAD_ID = "The id of a request is a whole number or a string"
 _EMPTY = Raw(b"{}")
 _NULL = Raw(b"null")
 # What clients send for no parameters; Lua cannot tell an empty array from an empty object.
@@ -46,7 +48,7 @@ _ENVELOPE_BYTES = 64 * 1024
 
 
 class _Envelope(msgspec.Struct, gc=False):
-    id: int | str | UnsetType | None = UNSET
+    id: Id | UnsetType | None = UNSET
     method: str | None = None
     params: Raw = Raw()
     result: Raw = Raw()
@@ -123,11 +125,13 @@ def read(frame: Frame) -> Incoming:
 
 def _classify(envelope: _Envelope) -> Incoming:
     id, method = envelope.id, envelope.method
+    if isinstance(id, float) and not id.is_integer():
+        return Unreadable(None, invalid_request(_BAD_ID))
     if method is not None:
         if isinstance(id, UnsetType):
             return Notification(method, _params(envelope.params))
         if id is None:
-            return Unreadable(None, invalid_request("The id of a request is a number or a string"))
+            return Unreadable(None, invalid_request(_BAD_ID))
         return RequestMessage(id, method, _params(envelope.params))
     known_id = None if isinstance(id, UnsetType) else id
     result, error = bytes(envelope.result), bytes(envelope.error)
@@ -176,10 +180,11 @@ def _misfit(frame: bytes) -> Unreadable:
     id: Id | None = None
     if bytes(outline.id):
         try:
-            id = msgspec.json.decode(outline.id, type=int | str)
+            id = msgspec.json.decode(outline.id, type=Id)
         except msgspec.ValidationError:
-            reason = "The id of a request is a number or a string"
-            return Unreadable(None, invalid_request(reason))
+            return Unreadable(None, invalid_request(_BAD_ID))
+        if isinstance(id, float) and not id.is_integer():
+            return Unreadable(None, invalid_request(_BAD_ID))
     return Unreadable(id, invalid_request("The method of a request is a string"))
 
 

@@ -77,11 +77,11 @@ class Outbound:
         finally:
             del self._pending[pending.id]
 
-    def find(self, id: int | str | None) -> Pending | None:
+    def find(self, id: float | str | None) -> Pending | None:
         """The one with this id, unless it has been forgotten."""
         return self._pending.get(id) if isinstance(id, str) else None
 
-    def settle(self, id: int | str | None, result: Raw, error: RpcError | None) -> bool:
+    def settle(self, id: float | str | None, result: Raw, error: RpcError | None) -> bool:
         """An answer came. False: nobody waits for it."""
         pending = self.find(id)
         if pending is None:
@@ -92,7 +92,7 @@ class Outbound:
             pending.fail(error)
         return True
 
-    def was_asked(self, id: int | str | None) -> bool:
+    def was_asked(self, id: float | str | None) -> bool:
         """It is the id of a request of ours, perhaps of one that nobody waits for any more."""
         if not (isinstance(id, str) and id.startswith("d") and id[1:].isdecimal()):
             return False

@@ -79,8 +79,8 @@ class Handler(Protocol):
 
 
 class _CancelParams(msgspec.Struct, gc=False):
-    id: int | str | None = None
-    requestId: int | str | None = None  # noqa: N815 - the wire's name
+    id: int | float | str | None = None
+    requestId: int | float | str | None = None  # noqa: N815 - the wire's name
 
 
 class Peer:

@@ -201,8 +201,13 @@ HAZARDS = (
         tuple((id, None) for id in (0, -1, 2**31, 2**63, 10**30, "", "a", "0", "é", 'q"\\')),
     ),
     Hazard(
+        "whole numbers written as others are",
+        tuple(ping(id) for id in (1.0, -3.0, 1e3, 1e22)),
+        tuple((id, None) for id in (1.0, -3.0, 1e3, 1e22)),
+    ),
+    Hazard(
         "ids of every other kind",
-        tuple(ping(id) for id in (True, False, 1.5, 1.0, {}, [], None, {"a": 1})),
+        tuple(ping(id) for id in (True, False, 1.5, -0.25, {}, [], None, {"a": 1})),
         ((None, -32600),) * 8,
     ),
     Hazard(

@@ -73,6 +73,20 @@ async def test_the_ids_zero_and_empty_are_cancelled_like_others() -> None:
             assert error_code(await client.answer_to(id)) == -32800
 
 
+async def test_a_whole_number_is_the_same_id_however_it_is_written() -> None:
+    handler = Steered()
+    Sleeper(handler)
+    async with connected(handler) as (client, _):
+        for id, cancelled in ((3.0, 3), (4, 4.0), (5.0, 5.0)):
+            client.call(id, "sleep")
+            await handler.until(lambda: len(handler.begun) == 1)
+            client.send({"method": "$/cancelRequest", "params": {"id": cancelled}})
+            answer = await client.next()
+            assert (answer["id"], type(answer["id"])) == (id, type(id))
+            assert error_code(answer) == -32800
+            handler.begun.clear()
+
+
 async def test_a_handler_that_answers_its_cancellation_is_called_once() -> None:
     handler = Steered()
     sleeper = Sleeper(handler)
