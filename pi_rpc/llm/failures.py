@@ -50,7 +50,7 @@ _FINAL = re.compile(
 )
 _TRANSIENT_PHRASES = (
     r"overloaded|server (is )?busy|high demand|at capacity|over capacity",
-    r"rate.?limit|too many requests|resource.?exhausted",
+    r"rate.?limit|too many requests|resource.?exhausted|throttl(ed|ing)",
     r"(?<![\w.])(429|500|502|503|504|520|524|529)(?![\w.])",
     r"service (is )?(temporarily )?unavailable|server.?error|internal.?error",
     r"provider returned (an )?error|upstream request failed|unable to forward upstream",
