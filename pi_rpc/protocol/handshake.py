@@ -194,6 +194,9 @@ class ClientCapabilities(ClientFeatures, frozen=True, kw_only=True):
     """LSP's."""
     pi: ClientFeatures | UnsetType = UNSET
     """Ours, for clients that keep them apart from LSP's; when given, those outside are ignored."""
+    experimental: Any | UnsetType = UNSET
+    """LSP's place for what it does not know. Its field `pi` is read where the one beside it is
+    absent, for client libraries that send nothing that LSP does not know."""
 
 
 class InitializeParams(Wire, frozen=True, kw_only=True):
@@ -262,8 +265,16 @@ class InitializeResult(Wire, frozen=True, kw_only=True):
 
 
 def client_features(params: InitializeParams) -> ClientFeatures:
-    """What the client can do beyond LSP."""
-    return params.capabilities.pi or params.capabilities
+    """What the client can do beyond LSP. Raises ``msgspec.ValidationError`` with the path."""
+    capabilities = params.capabilities
+    experimental = capabilities.experimental
+    if capabilities.pi or not isinstance(experimental, dict) or "pi" not in experimental:
+        return capabilities.pi or capabilities
+    try:
+        return decode_params(ClientFeatures, json.encode(experimental["pi"]))
+    except ValidationError as error:
+        here = str(error).replace("at `$", "at `$.capabilities.experimental.pi")
+        raise ValidationError(here) from None
 
 
 def position_encoding(params: InitializeParams) -> PositionEncoding:

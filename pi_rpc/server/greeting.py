@@ -17,6 +17,7 @@ from pi_rpc.protocol.decode import decode_params
 from pi_rpc.protocol.handshake import (
     InitializeParams,
     InitializeResult,
+    client_features,
     default_session_params,
     initialize_result,
 )
@@ -52,6 +53,7 @@ def greet(params: InitializeParams) -> Greeting:
     if params.cwd and not os.path.isdir(params.cwd):  # noqa: PTH112
         raise msgspec.ValidationError("Expected a directory that exists - at `$.cwd`")
     default_session_params(params)
+    client_features(params)
     return Greeting(params, initialize_result(params, __version__), _runs(params.process_id))
 
 

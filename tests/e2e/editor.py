@@ -8,13 +8,13 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import anyio
-from lsprotocol.types import CancelParams, InitializeParams
+from lsprotocol.types import CancelParams, ClientCapabilities, InitializeParams
 from pygls.exceptions import JsonRpcException
 from pygls.protocol import default_converter
 from pytest_lsp import LanguageClient
@@ -50,6 +50,8 @@ class Editor:
     def __init__(self, client: LanguageClient) -> None:
         self._client = client
         self.frames: list[dict[str, Any]] = []
+        self.asked: list[tuple[str, dict[str, Any]]] = []
+        """What the daemon has sent beside events: methods and params."""
         self._came = anyio.Event()
 
         @client.feature("agent/event")
@@ -57,6 +59,17 @@ class Editor:
             self.frames.append(plain(params))
             self._came.set()
             self._came = anyio.Event()
+
+    def answers(self, method: str, answer: Callable[[dict[str, Any]], Awaitable[Any]]) -> None:
+        """Answer the daemon's requests of ``method``; an answer to a notification is dropped."""
+
+        async def feature(_: LanguageClient, params: Any) -> Any:
+            self.asked.append((method, plain(params)))
+            return await answer(plain(params))
+
+        # Its checks of what a server sends want to know of LSP's; ours are none of those.
+        self._client.capabilities = ClientCapabilities()
+        self._client.feature(method)(feature)
 
     @property
     def process(self) -> asyncio.subprocess.Process:

@@ -20,6 +20,7 @@ from pi_rpc.protocol.errors import ProtocolError
 from pi_rpc.protocol.handshake import (
     EVENT_NAMES,
     METHOD_NAMES,
+    ClientFeatures,
     InitializeParams,
     client_features,
     default_session_params,
@@ -110,6 +111,10 @@ def test_our_wishes_are_read_beside_those_of_lsp_or_under_a_key_of_their_own() -
     wishes = {"permission": True, "events": {"messageUpdate": "snapshot", "minIntervalMs": 0}}
     beside = client_features(params_of({"capabilities": {"textDocument": {}, **wishes}}))
     apart = client_features(params_of({"capabilities": {"pi": wishes, "events": {"full": True}}}))
+    experimental = {"experimental": {"pi": wishes}}
+    assert client_features(params_of({"capabilities": experimental})) == apart
+    both = {**experimental, "pi": {}}
+    assert client_features(params_of({"capabilities": both})) == ClientFeatures()
     for features in (beside, apart):
         assert features.permission is True
         assert features.events.message_update == "snapshot"

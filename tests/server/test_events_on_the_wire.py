@@ -155,6 +155,7 @@ def test_without_a_wish_an_update_holds_only_what_is_new(tmp_path: Path) -> None
         ({"events": {"minIntervalMs": -1}}, "capabilities.events.minIntervalMs"),
         ({"events": {"messageUpdate": "often"}}, "capabilities.events.messageUpdate"),
         ({"pi": {"events": {"optOut": "all"}}}, "capabilities.pi.events.optOut"),
+        ({"experimental": {"pi": {"ui": "yes"}}}, "capabilities.experimental.pi.ui"),
     ],
 )
 def test_a_wish_that_makes_no_sense_is_refused_by_name(
