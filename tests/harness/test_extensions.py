@@ -13,6 +13,7 @@ import pytest
 
 from pi_rpc.agent.events import Diagnostic, ToolExecutionEnd
 from pi_rpc.agent.messages import OpaqueMessage
+from pi_rpc.agent.ports import NobodyAsks
 from pi_rpc.harness._extension_modules import installed_extensions
 from pi_rpc.harness.extensions import ExtensionSource, find_extensions
 from pi_rpc.harness.inputs import PromptInput
@@ -279,18 +280,26 @@ async def test_messages_of_an_extensions_role_read_as_it_says(tmp_path: Path) ->
         assert "memo.py: a message of the role 'memo' cannot be read" in problem.message
 
 
+class Slow(NobodyAsks):
+    """A person who thinks for longer than the time limit of who asks, and agrees with all."""
+
+    async def confirm(
+        self, title: str, message: str = "", *, timeout_s: float | None = None
+    ) -> bool:
+        await anyio.sleep(2 * SHORT_S)
+        return True
+
+    async def choose(self, title: str, options: Any, **_: Any) -> str | None:
+        return str(options[0])
+
+    async def enter(self, title: str, placeholder: str = "", **more: Any) -> str | None:
+        return placeholder
+
+    async def edit(self, title: str, text: str = "", **_: Any) -> str | None:
+        return text
+
+
 async def test_a_person_is_asked_without_the_clock_running() -> None:
-    class Slow:
-        async def confirm(self, title: str, message: str) -> bool:
-            await anyio.sleep(2 * SHORT_S)
-            return True
-
-        async def choose(self, title: str, options: list[str]) -> str | None:
-            return options[0]
-
-        async def enter(self, title: str, placeholder: str = "") -> str | None:
-            return placeholder
-
     got: list[Any] = []
 
     def setup(api: Any) -> None:
@@ -298,6 +307,7 @@ async def test_a_person_is_asked_without_the_clock_running() -> None:
             got.append(await api.ui.confirm("Sure?", "Really?"))
             got.append(await api.ui.choose("Which?", ["a", "b"]))
             got.append(await api.ui.enter("Name?", "me"))
+            got.append(await api.ui.edit("Text?", "as it was"))
 
         api.command("ask", "", ask, time_limit_s=SHORT_S)
         got.extend([api.cwd, api.session_id])
@@ -309,7 +319,59 @@ async def test_a_person_is_asked_without_the_clock_running() -> None:
         assert found is not None
         assert await here.harness.extensions.run(*found, AbortController().signal) is None
         session_id = here.harness.session.session_id
-        assert got == [Path.cwd(), session_id, True, "a", "me"]
+        assert got == [Path.cwd(), session_id, True, "a", "me", "as it was"]
+
+
+async def test_the_clock_stands_still_until_the_last_of_several_questions_is_answered() -> None:
+    got: list[str] = []
+
+    def setup(api: Any) -> None:
+        async def ask(_: str) -> None:
+            async def one(name: str, ask: Any) -> None:
+                await ask()
+                got.append(name)
+
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(one, "slow", lambda: api.ui.confirm("Sure?"))
+                tasks.start_soon(one, "quick", lambda: api.ui.enter("Name?"))
+
+        async def dawdle(_: str) -> None:
+            await api.ui.confirm("Sure?")
+            await anyio.sleep_forever()
+
+        api.command("ask", "", ask, time_limit_s=SHORT_S)
+        api.command("dawdle", "", dawdle, time_limit_s=SHORT_S)
+
+    async with loaded((ExtensionSource("mine", lambda _: setup),)) as (here, _):
+        loop = here.harness._loop
+        loop.tool_context = replace(loop.tool_context, asker=Slow())
+        extensions, signal = here.harness.extensions, AbortController().signal
+        found = extensions.command("/ask")
+        assert found is not None
+        assert await extensions.run(*found, signal) is None
+        assert got == ["quick", "slow"]
+        found = extensions.command("/dawdle")
+        assert found is not None
+        assert "took longer" in str(await extensions.run(*found, signal))
+
+
+async def test_where_nobody_is_asked_the_answers_are_no_and_none() -> None:
+    got: list[Any] = []
+
+    def setup(api: Any) -> None:
+        async def ask(_: str) -> None:
+            ui = api.ui
+            got.extend([await ui.confirm("Sure?"), await ui.choose("Which?", ["a"])])
+            got.extend([await ui.enter("Name?"), await ui.edit("Text?", "as it was")])
+            got.extend([ui.notify("here"), ui.status("job", "going on")])
+
+        api.command("ask", "", ask)
+
+    async with loaded((ExtensionSource("mine", lambda _: setup),)) as (here, _):
+        found = here.harness.extensions.command("/ask")
+        assert found is not None
+        assert await here.harness.extensions.run(*found, AbortController().signal) is None
+        assert got == [False, None, None, None, None, None]
 
 
 async def test_a_plain_handler_may_notify_from_its_thread() -> None:

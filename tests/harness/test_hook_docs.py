@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import anyio
 import pytest
 
 from pi_rpc.agent.events import Diagnostic
+from pi_rpc.agent.ports import Asker, NobodyAsks
 from pi_rpc.harness import hook_payloads
 from pi_rpc.harness.extensions import ExtensionApi, ExtensionSource, find_extensions
 from pi_rpc.harness.inputs import PromptInput
@@ -124,6 +126,44 @@ async def test_the_third_extension_tells_the_weather(tmp_path: Path) -> None:
         assert said(seen)[1] == "user: It is 21 °C."
 
 
+async def test_the_fourth_extension_asks_where_to_deploy(tmp_path: Path) -> None:
+    shown: list[Any] = []
+
+    class Person(NobodyAsks):
+        async def choose(self, title: str, options: Any, **_: Any) -> str | None:
+            shown.append([each.label for each in options])
+            return str(options[0].value)
+
+        async def edit(self, title: str, text: str = "", **_: Any) -> str | None:
+            return "a valve"
+
+        def notify(self, message: str, level: str = "info") -> None:
+            shown.append(message)
+
+        def status(self, key: str, text: str | None) -> None:
+            shown.append((key, text))
+
+    async with hall([]) as here:
+        loop = here.harness._loop
+        loop.tool_context = replace(loop.tool_context, asker=Person())
+        await loaded(here, tmp_path, 3)
+        found = here.harness.extensions.command("/deploy")
+        assert found is not None
+        assert await here.harness.extensions.run(*found, AbortController().signal) is None
+        assert shown == [
+            ["Staging", "Live"],
+            ("deploy", "deploying to staging"),
+            ("deploy", None),
+            "deployed: a valve",
+        ]
+
+
+def test_the_page_names_everything_that_a_person_can_be_asked() -> None:
+    _, _, section = EXTENSIONS.partition("## Asking the person")
+    methods = {name for name in vars(Asker) if not name.startswith("_")}
+    assert set(re.findall(r"ui\.(\w+)\(", section.partition("```")[0])) == methods
+
+
 def test_there_are_no_examples_that_nobody_runs() -> None:
-    assert len(blocks(EXTENSIONS, "python")) == 3
+    assert len(blocks(EXTENSIONS, "python")) == 4
     assert len(blocks(HOOKS, "python")) == 1

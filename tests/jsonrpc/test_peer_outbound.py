@@ -128,8 +128,17 @@ async def test_no_answer_in_time_is_a_timeout_and_a_late_one_is_ignored() -> Non
         await question.done.wait()
         assert isinstance(question.error, TimeoutError)
         client.send({"id": id, "result": 1}, {"id": id, "error": {"code": 1, "message": "late"}})
+        client.send({"id": id})
         client.call(1)
         assert (await client.next())["id"] == 1
+
+
+@pytest.mark.parametrize("id", ["d0", "d1", "d", "x1", "d" + "9" * 5000, 1])
+async def test_what_answers_nothing_that_was_ever_asked_is_no_request(id: int | str) -> None:
+    async with connected(Steered()) as (client, _):
+        client.send({"id": id})
+        refused = await client.next()
+        assert (refused["id"], refused["error"]["code"]) == (id, -32600)
 
 
 async def test_whoever_stops_waiting_cancels_the_request() -> None:
