@@ -146,7 +146,9 @@ def assembled(
     env: ExecutionEnv | None,
     models: ModelSource | None,
     tools: Sequence[AgentTool],
+    active_tools: Sequence[str] | None,
     resources: Resources | None,
+    stream_options: StreamOptions,
     tool_context: ToolContext | None,
     model: Model | str | None,
     thinking_level: ThinkingLevel | None,
@@ -174,8 +176,12 @@ def assembled(
         model=chosen,
         thinking_level=thinking_level or named_level or (recorded if branch else None) or "off",
         name=session.name,
+        stream_options=stream_options,
+        idle_timeout_s=stream_options.idle_timeout_s,
         resources=resources or Resources(),
     )
+    if active_tools is not None:
+        configuration.activate(list(active_tools))
     if models is not None:
         configuration.authenticated = models.authenticated if stream_fn is None else _anyone
         stream_fn = stream_fn or models.stream

@@ -159,7 +159,9 @@ class AgentHarness(Choices):
             env=env,
             models=models,
             tools=tools,
+            active_tools=active_tools,
             resources=resources,
+            stream_options=stream_options or StreamOptions(),
             tool_context=tool_context,
             model=model,
             thinking_level=thinking_level,
@@ -167,12 +169,8 @@ class AgentHarness(Choices):
         )
         configuration = parts.configuration
         configuration.system_prompt = system_prompt
-        configuration.stream_options = stream_options or StreamOptions()
-        configuration.idle_timeout_s = configuration.stream_options.idle_timeout_s
         configuration.permission_mode = permission_mode
         configuration.limits = limits or Limits()
-        if active_tools is not None:
-            configuration.activate(list(active_tools))
         harness = cls(
             session=session,
             configuration=configuration,
