@@ -133,14 +133,16 @@ def _profile_region() -> str | None:
 
 
 def _credentials(provider: str) -> "ReadOnlyCredentials":
-    from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
+    from botocore.exceptions import BotoCoreError, ClientError, ConnectionError, HTTPClientError
 
+    # Files and commands of a profile that are not as they should be fail as they come.
+    unusable = (BotoCoreError, ClientError, OSError, ValueError, LookupError)
     try:
         found = _found_credentials()
         frozen = found.get_frozen_credentials() if found is not None else None
-    except HTTPClientError as error:
+    except (ConnectionError, HTTPClientError) as error:
         raise NetworkError(f"{provider}: AWS gave no credentials: {error}") from error
-    except (BotoCoreError, ClientError) as error:
+    except unusable as error:
         raise AuthError(f"{provider}: the AWS credentials cannot be used: {error}") from error
     if frozen is None or not frozen.access_key:
         raise AuthError(
