@@ -86,7 +86,8 @@ def read_regular(path: Path, limit: int) -> tuple[bytes, int]:
     flags |= getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
     with open(os.open(path, flags), "rb") as file:  # noqa: PTH123 - a descriptor
         _require_regular(os.fstat(file.fileno()), path)
-        found = file.read(limit + 1)
+        # Some files of the kernel's that look regular have nothing to give at the moment: None.
+        found = file.read(limit + 1) or b""
         left_out = max(1, file.seek(0, os.SEEK_END) - limit) if len(found) > limit else 0
     return found[:limit], left_out
 

@@ -9,12 +9,14 @@ import secrets
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 from pi_rpc._os.files import read_regular
+from pi_rpc.harness._looking import exists, is_folder
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -92,7 +94,11 @@ def find_extensions(*folders: Path) -> tuple[ExtensionSource, ...]:
     for folder in folders:
         try:
             entries = sorted(folder.iterdir())
-        except OSError:
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError as error:
+            # Who put a guard there is to know that it is not on duty.
+            found.append(ExtensionSource(str(folder), partial(_unreadable, error)))
             continue
         found += [_of_path(path) for path in entries if _is_extension(path)]
     return tuple(found)
@@ -101,12 +107,13 @@ def find_extensions(*folders: Path) -> tuple[ExtensionSource, ...]:
 def _is_extension(path: Path) -> bool:
     if path.name.startswith((".", "_")):
         return False
-    try:
-        if path.is_dir():
-            return (path / "__init__.py").is_file()
-        return path.suffix == ".py" and (path.is_file() or path.is_symlink())
-    except OSError:
-        return False
+    if is_folder(path):
+        return exists(path / "__init__.py")
+    return path.suffix == ".py"
+
+
+def _unreadable(error: OSError, _module: LoadedModule) -> Any:
+    raise error
 
 
 def _of_path(path: Path) -> ExtensionSource:

@@ -84,7 +84,8 @@ def project_skill_folders(cwd: Path, home: Path | None = None) -> list[Path]:
             break
     own = shared_skill_folder(home)
     found = [folder / ".agents" / "skills" for folder in folders]
-    return [path for path in found if not (path.exists() and own.exists() and path.samefile(own))]
+    mine = os.path.realpath(own)
+    return [path for path in found if os.path.realpath(path) != mine]
 
 
 def _absolute(named: str) -> Path:

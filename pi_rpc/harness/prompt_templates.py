@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from pi_rpc.harness._looking import exists, is_file, is_folder
 from pi_rpc.harness._selection import IgnoreRules
 from pi_rpc.harness._texts import TooLargeError, read_text
 from pi_rpc.harness._written import fitting
@@ -98,11 +99,12 @@ def _argument(text: str, at: int) -> tuple[str, int]:
     return argument + text[start:at], at
 
 
-_PLACEHOLDER = re.compile(
+_BRACED = re.compile(
     r"\$\{(?P<target>[0-9]+|ARGUMENTS|@):-(?P<default>[^}]*)\}"
     r"|\$\{@:(?P<start>[0-9]+)(?::(?P<length>[0-9]+))?\}"
     r"|\$(?P<plain>ARGUMENTS|@|[0-9]+)"
 )
+_PLAIN = re.compile(r"\$(?P<plain>ARGUMENTS|@|[0-9]+)")
 
 
 def substitute(body: str, arguments: Sequence[str]) -> str:
@@ -129,7 +131,10 @@ def substitute(body: str, arguments: Sequence[str]) -> str:
             return " ".join(arguments[start:end])
         return value(found["plain"])
 
-    return _PLACEHOLDER.sub(filled, body)
+    # Behind the last brace none is looked for: each that is opened there would search to the end.
+    last = body.rfind("}") + 1
+    rest = _PLAIN.sub(lambda found: value(found["plain"]), body[last:])
+    return _BRACED.sub(filled, body[:last]) + rest
 
 
 def _number(digits: str) -> int:
@@ -138,16 +143,16 @@ def _number(digits: str) -> int:
 
 
 def _files(place: Place, problems: list[str]) -> list[Path]:
-    if place.path.is_file() and place.path.suffix == ".md" and place.named:
+    if place.named and place.path.suffix == ".md" and is_file(place.path):
         return [place.path]
+    if not is_folder(place.path):
+        if place.named:
+            what = "is no Markdown file" if exists(place.path) else "does not exist"
+            problems.append(f"{place.path}: named in prompts but {what}; ignored")
+        return []
     try:
         with os.scandir(place.path) as scan:
             names = sorted(entry.name for entry in scan if entry.name.endswith(".md"))
-    except (FileNotFoundError, NotADirectoryError):
-        if place.named:
-            what = "is no Markdown file" if place.path.exists() else "does not exist"
-            problems.append(f"{place.path}: named in prompts but {what}; ignored")
-        return []
     except OSError as error:
         problems.append(f"{place.path}: cannot be read: {error.strerror}; ignored")
         return []
@@ -156,7 +161,7 @@ def _files(place: Place, problems: list[str]) -> list[Path]:
         place.path / name
         for name in names
         if not name.startswith(".")
-        and os.path.isfile(place.path / name)  # noqa: PTH113 -- never raises, unlike a link's stat
+        and is_file(place.path / name)
         and not rules.ignores(name, is_folder=False)
     ]
 

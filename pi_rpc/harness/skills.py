@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 from xml.sax.saxutils import escape
 
+from pi_rpc.harness._looking import exists, is_file, is_folder
 from pi_rpc.harness._selection import IgnoreRules, Selection
 from pi_rpc.harness._texts import TooLargeError, read_text
 from pi_rpc.harness._written import fitting
@@ -133,14 +134,14 @@ def _quoted(text: str) -> str:
 
 def _files(place: Place, problems: list[str]) -> Iterable[tuple[Path, bool]]:
     """Candidates in ``place``, and whether each is declared a skill by its name."""
-    if place.path.is_dir():
+    if is_folder(place.path):
         yield from _Walk(place, problems).files(place.path, "", IgnoreRules())
     elif not place.named:
         return
-    elif place.path.is_file() and place.path.suffix == ".md":
+    elif is_file(place.path) and place.path.suffix == ".md":
         yield place.path, True
     else:
-        what = "is no Markdown file" if place.path.exists() else "does not exist"
+        what = "is no Markdown file" if exists(place.path) else "does not exist"
         problems.append(f"{place.path}: named in skills but {what}; ignored")
 
 
