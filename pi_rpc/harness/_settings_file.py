@@ -6,7 +6,7 @@ exists. Defaults repeat ``Settings``; a test compares them. The descriptions bec
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from pi_rpc.harness.settings import ProjectTrust, QueueMode
@@ -14,6 +14,15 @@ from pi_rpc.llm.messages import ThinkingLevel
 
 Count = Annotated[int, Field(ge=0, le=2**53 - 1)]
 """A whole number that JavaScript can hold too."""
+
+
+def _path(written: str) -> str:
+    if "\0" in written or any("\ud800" <= each <= "\udfff" for each in written):
+        raise ValueError("no path has such characters")
+    return written
+
+
+WrittenPath = Annotated[str, AfterValidator(_path)]
 
 
 class _Section(BaseModel):
@@ -80,10 +89,12 @@ class SettingsFile(_Section):
         "one-at-a-time", "How many of the messages that wait to steer a run are given at once."
     )
     follow_up_mode: QueueMode = _key("one-at-a-time", "The same for follow-ups.")
-    session_dir: str | None = _key(
+    session_dir: WrittenPath | None = _key(
         None, "One folder for all sessions, instead of one per project in the agent directory."
     )
-    shell_path: str | None = _key(None, "The shell of the bash tool; without it, one is found.")
+    shell_path: WrittenPath | None = _key(
+        None, "The shell of the bash tool; without it, one is found."
+    )
     http_idle_timeout_ms: Count = _key(
         300_000, "A provider that sends nothing for this long is given up; 0 waits for ever."
     )

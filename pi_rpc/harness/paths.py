@@ -89,4 +89,7 @@ def project_skill_folders(cwd: Path, home: Path | None = None) -> list[Path]:
 
 
 def _absolute(named: str) -> Path:
-    return Path(named).expanduser().absolute()
+    try:
+        return Path(named).expanduser().absolute()
+    except RuntimeError:  # ~name of a user that does not exist
+        return Path(named).absolute()

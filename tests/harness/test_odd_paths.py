@@ -11,9 +11,10 @@ import pytest
 from pi_rpc._os.files import read_regular
 from pi_rpc.harness._extension_modules import LoadedModule, find_extensions
 from pi_rpc.harness.context_files import load_context_files
+from pi_rpc.harness.paths import sessions_dir
 from pi_rpc.harness.prompt_templates import substitute
 from pi_rpc.harness.resources import load_resources
-from pi_rpc.harness.settings import load_settings
+from pi_rpc.harness.settings import Settings, load_settings
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="links and pipes of POSIX")
 
@@ -33,6 +34,13 @@ def test_a_path_that_is_none_is_named_and_ignored(tmp_path: Path, key: str, path
     assert (found.skills, found.prompt_templates) == ((), ())
     wrong = [each for each in found.diagnostics if f"named in {key} but" in each]
     assert len(wrong) == (path != ".")
+
+
+def test_a_session_folder_of_a_user_that_does_not_exist_is_a_folder_of_that_name(
+    tmp_path: Path,
+) -> None:
+    settings = Settings(session_dir="~nobody-of-this-name/x")
+    assert sessions_dir(settings, tmp_path, environ={}).parts[-2:] == ("~nobody-of-this-name", "x")
 
 
 @pytest.mark.parametrize("target", ["\0x", "a" * 5000, "\ud800"])

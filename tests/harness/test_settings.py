@@ -117,6 +117,8 @@ def test_every_key_reaches_its_field(tmp_path: Path) -> None:
         ({"compaction": {"modelOverrides": {"a/b": 1}}}, "compaction.modelOverrides.a/b"),
         ({"piRpc": {"commandTimeoutSeconds": "long"}}, "piRpc.commandTimeoutSeconds"),
         ({"piRpc": {"hookTimeoutSeconds": -1}}, "piRpc.hookTimeoutSeconds"),
+        ({"sessionDir": "a\0b"}, "sessionDir"),
+        ({"shellPath": "\ud800"}, "shellPath"),
         ({"piRpc": None}, "piRpc"),
     ],
 )
