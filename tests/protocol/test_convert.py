@@ -214,6 +214,8 @@ EVERY_EVENT: list[Any] = [
     agent.SavePoint(had_pending_mutations=False),
     agent.SessionChanged(changes={"name": "n"}),
     agent.EntryAppended(entry={"type": "label"}),
+    agent.BashOutput(delta="3 passed\n", token="b-1"),
+    agent.CommandsChanged(),
     agent.Diagnostic(severity="info", message="m"),
 ]
 
