@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -119,9 +120,9 @@ def test_an_unknown_tool_is_a_usage_error_that_names_those_there_are(tmp_path: P
     assert b"Traceback" not in done.stderr
 
 
-def test_an_unknown_model_is_named_and_nothing_is_run(tmp_path: Path) -> None:
+def test_an_unknown_model_is_a_usage_error_that_names_it_and_nothing_is_run(tmp_path: Path) -> None:
     done = run(tmp_path, "run", "--model", "nobody/nothing", "go")
-    assert done.returncode in {1, 2}
+    assert done.returncode == 2
     assert b"nobody/nothing" in done.stderr
     assert done.stdout == b""
     assert b"Traceback" not in done.stderr
@@ -286,6 +287,83 @@ def test_a_template_is_called_up_by_its_name(tmp_path: Path) -> None:
     assert done.returncode == 0
     said = [each for each in lines(done.stdout) if each["type"] == "message_end"]
     assert said[0]["message"]["content"].strip() == "Say hello to Ada and Grace."
+
+
+NOTES = """
+import time
+from pathlib import Path
+
+def note(text):
+    Path("noted").write_text(text)
+
+def slow(text):
+    Path("begun").write_text("")
+    time.sleep(60)
+
+def setup(api):
+    api.command("note", "Keeps a note", note)
+    api.command("tell", "Tells", lambda text: api.notify(text))
+    api.command("fail", "Fails", lambda text: 1 / 0)
+    api.command("slow", "Takes its time", slow)
+"""
+
+
+def extension(home: Path, name: str, source: str) -> None:
+    (home / "extensions-py").mkdir(exist_ok=True)
+    (home / "extensions-py" / f"{name}.py").write_text(source)
+
+
+def test_a_command_of_an_extension_runs_without_a_model(tmp_path: Path) -> None:
+    extension(tmp_path, "notes", NOTES)
+    done = run(tmp_path, "run", "/note  two words ")
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert (tmp_path / "noted").read_text() == "two words "
+    assert b"info: hello" in run(tmp_path, "run", "/tell hello").stderr
+    assert session_files(tmp_path) == []
+
+
+def test_a_command_that_fails_is_exit_code_one_and_says_why_once(tmp_path: Path) -> None:
+    extension(tmp_path, "notes", NOTES)
+    done = run(tmp_path, "run", "/fail")
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert done.stderr.count(b"ZeroDivisionError") == 1
+    assert b"Traceback" not in done.stderr
+    told = run(tmp_path, "run", "--json", "/fail")
+    assert told.returncode == 1
+    header, diagnostic, result = lines(told.stdout)
+    assert (header["type"], diagnostic["type"]) == ("session", "diagnostic")
+    assert (result["type"], result["disposition"]) == ("result", "handled")
+    assert result["stopReason"] == "error"
+    assert "ZeroDivisionError" in result["errorMessage"]
+    header, result = lines(run(tmp_path, "run", "--json", "/note x").stdout)
+    assert result == {"type": "result", "disposition": "handled"}
+
+
+def test_an_interrupted_command_is_exit_code_130(tmp_path: Path) -> None:
+    extension(tmp_path, "notes", NOTES)
+    process = subprocess.Popen(
+        [*PI_RPC, "run", "/slow"],
+        env=environment(tmp_path, ()),
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    deadline = time.monotonic() + DEADLINE_S
+    while not (tmp_path / "begun").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    output, notes = process.communicate(timeout=DEADLINE_S)
+    assert (process.returncode, output) == (130, b"")
+    assert b"/slow was stopped" in notes
+    assert b"Traceback" not in notes
+
+
+def test_what_is_wrong_with_an_extension_is_told_before_the_run(tmp_path: Path) -> None:
+    extension(tmp_path, "broken", "raise RuntimeError('not today')")
+    done = run(tmp_path, "run", *MODEL, "go", replies=[[say("done")]])
+    assert (done.returncode, done.stdout) == (0, b"done\n")
+    assert b"not today" in done.stderr
 
 
 def test_a_retry_says_that_it_is_one(tmp_path: Path) -> None:
