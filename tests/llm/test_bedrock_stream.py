@@ -8,6 +8,7 @@ import struct
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import pytest
 from msgspec import UNSET
@@ -29,6 +30,7 @@ from pi_rpc.llm.messages import AssistantMessage, TextBlock, ThinkingBlock, Tool
 from pi_rpc.llm.models import Model
 from pi_rpc.llm.overflow import is_overflow
 from pi_rpc.llm.provider import Context, StreamOptions, stream_simple
+from pi_rpc.llm.providers import _bedrock_frames
 from pi_rpc.llm.providers._bedrock_frames import FrameDecoder
 from pi_rpc.llm.providers.bedrock_converse_stream import _Reader
 from pi_rpc.llm.stream import AssistantMessageStream, MessageBuilder
@@ -102,6 +104,10 @@ def bedrock(serve: Any, make_model: Callable[..., Model], hello: Context) -> Cal
             return stream, await stream.result(), events
 
     return run
+
+
+def checked(data: bytes) -> bytes:
+    return data + struct.pack(">I", crc32(data))
 
 
 def read_in(model: Model, *reads: bytes) -> tuple[AssistantMessage, list[AssistantMessageEvent]]:
@@ -321,11 +327,14 @@ async def test_an_error_that_is_not_modelled_is_told_too(bedrock: Callable[..., 
         (encoded(BEGUN, delta(0, text="a"), stop(0)), "without messageStop"),
         (encoded(BEGUN)[:-1], "without the rest of a frame"),
         (encoded(BEGUN)[:7], "without the rest of a frame"),
-        (encoded(BEGUN)[:-1] + b"\x00", "cannot be read: Checksum mismatch"),
-        (b"\x00" + encoded(BEGUN)[1:7] + b"\xff" + encoded(BEGUN)[8:], "Checksum mismatch"),
-        (b"\x00\x20\x00\x00" + encoded(BEGUN)[4:], "Checksum mismatch"),
-        (b"data: {}\n\ndata: {}\n\n", "a frame of 1684108385 bytes"),
-        (struct.pack(">I", 3) + b"\x00" * 20, "a frame of 3 bytes"),
+        (encoded(BEGUN)[:-1] + b"\x00", "a wrong checksum"),
+        (b"\x00" + encoded(BEGUN)[1:7] + b"\xff" + encoded(BEGUN)[8:], "a wrong checksum"),
+        (b"\x00\x20\x00\x00" + encoded(BEGUN)[4:], "a wrong checksum"),
+        (b"data: {}\n\ndata: {}\n\n", "a wrong checksum"),
+        (checked(struct.pack(">II", 3, 0)), "a frame of 3 bytes"),
+        (checked(struct.pack(">II", 2**31, 0)), "a frame of 2147483648 bytes"),
+        (checked(struct.pack(">II", 20, 5)), "a frame of 20 bytes"),
+        (checked(checked(struct.pack(">II", 20, 4)) + b"\x01a\x63x"), "cannot be read"),
         (frame({}, b"{}"), "reported an error (None)"),
         (frame({":message-type": "event", ":event-type": "x"}, b"{"), "event that cannot be read"),
         (encoded(delta(0, text=7)), "event that cannot be read"),
@@ -360,23 +369,40 @@ async def test_numbers_that_never_come_fail_nothing(bedrock: Callable[..., Any])
     assert message.usage.total_tokens == 0
 
 
-def test_the_library_sees_every_byte_once_however_frames_and_reads_are_cut(
+@pytest.mark.parametrize("name", list(STREAMS))
+def test_the_library_s_own_buffer_finds_the_same_frames(name: str) -> None:
+    from botocore.eventstream import EventStreamBuffer
+
+    raw = recorded(name) + failure("throttlingException", message="m")
+    buffer = EventStreamBuffer()
+    buffer.add_data(raw)
+    theirs: list[tuple[Any, bytes]] = []
+    for message in buffer:
+        headers: Any = message.headers
+        kind = headers.get(":event-type") or f"!{headers[':exception-type']}"
+        theirs.append((kind, message.payload))
+    assert FrameDecoder().feed(raw) == theirs
+    assert len(theirs) == len(STREAMS[name]) + 1
+
+
+def test_every_byte_is_checked_once_however_frames_and_reads_are_cut(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    seen: list[int] = []
-    parse = FrameDecoder._parse
+    checked_bytes = 0
 
-    def counted(decoder: FrameDecoder, data: bytes) -> Any:
-        seen.append(len(data))
-        return parse(decoder, data)
+    def counted(data: memoryview) -> int:
+        nonlocal checked_bytes
+        checked_bytes += len(data)
+        return crc32(data)
 
-    monkeypatch.setattr(FrameDecoder, "_parse", counted)
+    monkeypatch.setattr(_bedrock_frames, "crc32", counted)
     small = encoded(delta(0, text="x" * 50)) * 2000
     assert len(FrameDecoder().feed(small)) == 2000
-    assert sum(seen) == len(small)
-    seen.clear()
+    assert checked_bytes <= len(small) + 2000 * 8
+    checked_bytes = 0
     big = encoded(delta(0, text="y" * 2_000_000))
     decoder = FrameDecoder()
     events = [each for at in range(0, len(big), 1000) for each in decoder.feed(big[at : at + 1000])]
     assert len(events) == 1
-    assert seen == [12, len(big)]
+    assert checked_bytes <= len(big) + 2 * 8
+    assert decoder.eof() == []
