@@ -76,6 +76,36 @@ async def test_every_provider_of_the_catalogue_has_a_variable(
         assert name in key_variables()
 
 
+@pytest.mark.parametrize(
+    ("environ", "usable"),
+    [
+        ({"AWS_PROFILE": "work"}, True),
+        ({"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"}, True),
+        ({"AWS_ACCESS_KEY_ID": "a"}, False),
+        ({"AWS_CONTAINER_CREDENTIALS_RELATIVE_URI": "/x"}, True),
+        ({"AWS_CONTAINER_CREDENTIALS_FULL_URI": "http://127.0.0.1/x"}, True),
+        ({"AWS_WEB_IDENTITY_TOKEN_FILE": "/x"}, True),
+        ({"AWS_REGION": "eu-west-1"}, False),
+    ],
+)
+async def test_what_signs_a_request_makes_a_key_unnecessary(
+    tmp_path: Path, environ: dict[str, str], usable: bool
+) -> None:
+    credentials = Credentials(tmp_path, environ=environ)
+    assert credentials.has("amazon-bedrock") is usable
+    assert not credentials.has("openai")
+    assert await credentials.api_key("amazon-bedrock") is None
+    assert await credentials.headers(_mine()) == {}
+
+
+async def test_a_stored_key_of_bedrock_wins_over_what_signs(tmp_path: Path) -> None:
+    _auth(tmp_path, {"amazon-bedrock": _key("bearer")})
+    credentials = Credentials(tmp_path, environ={"AWS_PROFILE": "work"})
+    assert await credentials.api_key("amazon-bedrock") == "bearer"
+    hint = credentials.hint("amazon-bedrock")
+    assert hint.startswith("AWS_BEARER_TOKEN_BEDROCK, or AWS_PROFILE, or AWS_ACCESS_KEY_ID and ")
+
+
 async def test_an_empty_variable_is_no_key(tmp_path: Path) -> None:
     credentials = Credentials(tmp_path, environ={"OPENAI_API_KEY": ""})
     assert not credentials.has("openai")

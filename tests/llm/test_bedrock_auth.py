@@ -383,9 +383,9 @@ async def test_each_refusal_of_aws_is_the_error_it_means(
         "message": said
     })  # fmt: skip
     assert type(stream.error) is kind
-    assert message.error_message == (
-        f"acme answered {status[:3]} ({name}): {said.replace(TOKEN, '***')}"
-    )
+    told = said.replace(TOKEN, "***").rstrip(".")
+    assert message.error_message.startswith(f"acme answered {status[:3]} ({name}): {told}")
+    assert TOKEN not in message.error_message
     assert is_retryable(message, stream.error) is retried
 
 
@@ -396,7 +396,8 @@ async def test_a_refusal_in_the_older_form_is_read_too(
         "403 Forbidden", "com.amazon.coral#MissingAuthenticationTokenException", {"Message": "No."}
     )
     assert type(stream.error) is AuthError
-    assert message.error_message == ("acme answered 403 (MissingAuthenticationTokenException): No.")
+    said = "acme answered 403 (MissingAuthenticationTokenException): No"
+    assert message.error_message.startswith(said)
 
 
 async def test_an_address_that_is_not_bedrock_s_is_told(

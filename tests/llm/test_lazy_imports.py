@@ -9,10 +9,12 @@ import pi_rpc.llm.http
 import pi_rpc.llm.provider
 import pi_rpc.llm.providers.anthropic_messages
 import pi_rpc.llm.providers.azure_openai_responses
+import pi_rpc.llm.providers.bedrock_converse_stream
 import pi_rpc.llm.providers.openai_completions
 import pi_rpc.llm.providers.openai_responses
 import pi_rpc.llm.scripted
 heavy = {"httpx", "httpcore", "ssl", "pydantic", "jsonschema", "email.utils", "http.client"}
+heavy.add("botocore")
 print(sorted(heavy & set(sys.modules)))
 pi_rpc.llm.http.preload()
 print("httpx" in sys.modules)

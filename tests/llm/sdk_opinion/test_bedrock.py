@@ -153,7 +153,7 @@ async def test_the_sdk_and_we_read_an_exception_alike(
         message = await stream_simple(make_model(api=API, base_url=server.url), hello).result()
         said = await anyio.to_thread.run_sync(theirs, server.url)
     assert isinstance(message.error_message, str)
-    assert message.error_message.endswith(said)
+    assert said.rstrip(".") in message.error_message
 
 
 def a_whole_conversation(model: Model) -> Context:
