@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from pi_rpc.llm._lenient_json import read_json
+from pi_rpc.llm._reset_headers import until_reset_ms
 from pi_rpc.llm._rpc_status import RpcDetails, rpc_details
 from pi_rpc.llm.errors import (
     AccessError,
@@ -44,15 +45,15 @@ _MAX_TEXT = 500
 
 _FINAL = re.compile(
     r"go_?usage_?limit|free_?usage_?limit|monthly usage limit|available balance|insufficient.?quota"
-    r"|out of budget|quota exceeded|exceeded your current quota|billing|credit balance"
+    r"|out of budget|quota.?exceeded|exceeded your current quota|billing|credit balance"
     r"|subscription_sharing\w*usage_limit|[\"']code[\"']\s*:\s*[\"']?1308\b",
     re.IGNORECASE,
 )
 _TRANSIENT_PHRASES = (
-    r"overloaded|server (is )?busy|high demand|at capacity|over capacity",
+    r"overloaded|server (is )?busy|high demand|at capacity|over capacity|capacity exceeded",
     r"rate.?limit|too many requests|resource.?exhausted|throttl(ed|ing)",
     r"(?<![\w.])(429|500|502|503|504|520|524|529)(?![\w.])",
-    r"service (is )?(temporarily )?unavailable|server.?error|internal.?error",
+    r"service ?(is )?(temporarily )?unavailable|server.?error|internal.?(server|error)",
     r"provider returned (an )?error|upstream request failed|unable to forward upstream",
     r"upstream_stream_read_error|upstream connect|while retrying upstream",
     r"stream (was )?interrupted|http2 stream|no http2 response",
@@ -65,6 +66,7 @@ _TRANSIENT_PHRASES = (
     r"disconnected before completion|cut short after (the )?reply began",
     r"pending stream (was )?cancell?ed|retry delay",
     r"(please )?(retry|try) (your request|again)",
+    r"(event|frame|reply) that cannot be read|compressed answer .{0,200} is broken",
 )
 _TRANSIENT = re.compile("|".join(_TRANSIENT_PHRASES), re.IGNORECASE)
 _SECRETS = re.compile(
@@ -90,18 +92,33 @@ _STATUS_OF_TYPE = {
     "permission_error": 403,
     "not_found_error": 404,
     "model_not_found": 404,
+    "invalid_model": 404,
     "request_too_large": 413,
     "rate_limit_error": 429,
     "rate_limit_exceeded": 429,
     "too_many_requests": 429,
+    "rate_limited": 429,
+    "service_tier_capacity_exceeded": 429,
     "insufficient_quota": 429,
     "api_error": 500,
     "server_error": 500,
     "internal_server_error": 500,
+    "server_is_overloaded": 503,
+    "slow_down": 503,
+    "unreachable_backend": 503,
     "timeout_error": 504,
     "overloaded_error": 529,
     "invalid_request_error": 400,
 }
+_ADVICE: dict[type[ProviderError], str] = {
+    AuthError: "check the API key or credential in the environment and in auth.json",
+    AccessError: "this credential may not do that; see its permissions at the provider",
+    ModelNotFoundError: "check the model's id and the base URL",
+    QuotaError: "asking again does not help; see the plan and its billing at the provider",
+}
+"""What to do, where the provider's own words seldom say it."""
+_REFUSED = re.compile(r"\banswered 4(?!0[89]|25|29)\d\d\b")
+"""Our own words for a status that asking again does not change."""
 
 
 def failure_of_response(
@@ -116,8 +133,8 @@ def failure_of_response(
     label = f" ({kind})" if kind else ""
     text = f"{provider} answered {status}{label}: {said or '(no body)'}"
     empty_overflow = provider == "cerebras" and status in {400, 413} and not said
-    return _classify(
-        status,
+    error = _classify(
+        404 if kind == "invalid_model" else status,
         text,
         f"{kind} {said}",
         retry_ms=retry_after_ms(headers),
@@ -125,6 +142,8 @@ def failure_of_response(
         should_retry={"true": True, "false": False}.get(headers.get("x-should-retry", "")),
         overflow=empty_overflow or status == 413,
     )
+    error.status = status
+    return _advised(error)
 
 
 def failure_in_stream(error: Any, provider: str) -> ProviderError:
@@ -139,7 +158,15 @@ def failure_in_stream(error: Any, provider: str) -> ProviderError:
     status = _status_in(error)
     label = f" ({kind})" if kind else ""
     text = f"{provider} reported an error{label}: {said or 'without saying which'}"
-    return _classify(status, text, f"{kind} {said}", details=rpc_details(error))
+    return _advised(_classify(status, text, f"{kind} {said}", details=rpc_details(error)))
+
+
+def _advised(error: ProviderError) -> ProviderError:
+    advice = _ADVICE.get(type(error))
+    if advice is not None:
+        error.message = f"{error.message} ({advice})"
+        error.args = (error.message,)
+    return error
 
 
 def failure_with(
@@ -218,7 +245,11 @@ def _kind_of_status(status: int) -> tuple[type[ProviderError], bool | None]:
 
 
 def retry_after_ms(headers: Mapping[str, str]) -> int | None:
-    """How long the provider asks to wait, from ``retry-after-ms`` or ``retry-after``."""
+    """How long the provider asks to wait.
+
+    From ``retry-after-ms`` or ``retry-after``; else until the limits that were reached are reset,
+    from the vendors' own headers.
+    """
     try:
         return max(0, round(float(headers["retry-after-ms"])))
     except (KeyError, ValueError, OverflowError):
@@ -227,7 +258,8 @@ def retry_after_ms(headers: Mapping[str, str]) -> int | None:
     try:
         return max(0, round(float(value) * 1000))
     except (ValueError, OverflowError):
-        return _until_date(value)
+        wait = _until_date(value)
+    return until_reset_ms(headers) if wait is None else wait
 
 
 def _until_date(value: str) -> int | None:
@@ -245,7 +277,8 @@ def _until_date(value: str) -> int | None:
 
 def says_transient(text: str) -> bool:
     """An error text speaks of something that may pass, and not of a used-up plan."""
-    return _FINAL.search(text) is None and _TRANSIENT.search(text) is not None
+    is_final = _FINAL.search(text) is not None or _REFUSED.search(text) is not None
+    return not is_final and _TRANSIENT.search(text) is not None
 
 
 def is_retryable(message: AssistantMessage, error: ProviderError | None = None) -> bool:
@@ -321,8 +354,10 @@ def _read_json(value: Any) -> tuple[str, str]:
     raw = metadata.get("raw") if isinstance(metadata, dict) else None
     if isinstance(raw, str) and raw:
         said = f"{said}: {raw}"
-    words = (source.get(key) for key in ("code", "type", "status"))
-    kind = next((word for word in words if isinstance(word, str) and word != "error"), "")
+    found = (source.get(key) for key in ("code", "type", "status"))
+    words = [word for word in found if isinstance(word, str) and word != "error"]
+    # A number says less than a word.
+    kind = next((word for word in words if not word.isdecimal()), words[0] if words else "")
     return _bounded(scrubbed(said)), _bounded(scrubbed(kind))[:80]
 
 

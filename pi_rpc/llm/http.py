@@ -1,8 +1,9 @@
 """Streaming requests to providers.
 
 Owns the HTTP clients (one for each of http and https per event loop, made when first needed), time
-limits, proxies and certificates from the environment, and the translation of what can go wrong
-below and at the answer's head. Does not own dialects: what the events say is a provider's.
+limits, proxies and certificates from the environment, and the reading of answers that are no
+streams. Does not own dialects: what the events say is a provider's; nor the words for what goes
+wrong (``_http_failures``, ``failures``).
 
 No error text names a credential: errors say which provider and which origin, never a header, a
 query or a user name in an address.
@@ -13,23 +14,21 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
-from urllib.parse import urlsplit
 
 import anyio
 from anyio.lowlevel import RunVar
 
 from pi_rpc import __version__
 from pi_rpc._os.threads import run_blocking
-from pi_rpc.llm._lenient_json import read_json
-from pi_rpc.llm.errors import (
-    AuthError,
-    BadRequestError,
-    MalformedStreamError,
-    NetworkError,
-    ProviderError,
-    StreamTimeoutError,
+from pi_rpc.llm._http_failures import (
+    CONNECT_TIMEOUT_S,
+    host_of,
+    network_failure,
+    not_a_stream,
+    origin_of,
 )
-from pi_rpc.llm.failures import failure_in_stream, failure_of_response, scrubbed
+from pi_rpc.llm.errors import AuthError, BadRequestError, MalformedStreamError, ProviderError
+from pi_rpc.llm.failures import failure_of_response, scrubbed
 from pi_rpc.llm.sse import SseDecoder, SseEvent
 
 if TYPE_CHECKING:
@@ -47,7 +46,6 @@ __all__ = [
 
 _log = logging.getLogger(__name__)
 
-_CONNECT_TIMEOUT_S = 30.0
 _WRITE_TIMEOUT_S = 60.0
 _KEEPALIVE_S = 30.0
 _CLOSE_TIMEOUT_S = 1.0
@@ -92,6 +90,16 @@ class EventRequest:
     make_decoder: Callable[[], EventDecoder] = SseDecoder
     """How the events are framed."""
 
+    def failure_below(self, error: Exception) -> ProviderError:
+        """What an error of the HTTP library means."""
+        return network_failure(
+            error,
+            provider=self.provider,
+            url=self.url,
+            idle_timeout_s=self.idle_timeout_s,
+            secrets=self.secrets,
+        )
+
 
 @dataclass(slots=True)
 class _Clients:
@@ -128,6 +136,7 @@ class EventResponse:
         self._request = request
         self._chunks = chunks
         self._decoder = request.make_decoder()
+        self._begun = False
         self._ended = False
         self._give_up_at: float | None = None
         self.complete = False
@@ -139,7 +148,10 @@ class EventResponse:
         if self._ended:
             return None
         if not self.complete:
-            return self._decode(await self._next_chunk())
+            chunk = await self._next_chunk()
+            if not self._begun and chunk:
+                await self._check_start(chunk)
+            return self._decode(chunk)
         if self._give_up_at is None:
             self._give_up_at = anyio.current_time() + _LAST_READS_S
         try:
@@ -149,6 +161,16 @@ class EventResponse:
             _log.debug("after the reply was complete: %s", error.message)
         self._ended = True
         return None
+
+    async def _check_start(self, chunk: bytes) -> None:
+        """Refuse a document that is sent as if it were events; no event begins like one."""
+        start = chunk.lstrip()
+        self._begun = bool(start)
+        if start[:1] not in {b"{", b"[", b"<"}:
+            return
+        body = scrubbed(await _body_text(self._chunks, chunk), self._request.secrets)
+        kind = "a page" if start.startswith(b"<") else "JSON"
+        raise not_a_stream(kind, body, provider=self._request.provider, url=self._request.url)
 
     async def drain(self) -> None:
         """Read a body that is as good as over to its end, so that its connection can be reused."""
@@ -169,7 +191,7 @@ class EventResponse:
         try:
             return await anext(self._chunks, None)
         except (httpx.HTTPError, httpx.StreamError) as error:
-            raise _network_failure(error, self._request) from error
+            raise self._request.failure_below(error) from error
 
 
 @asynccontextmanager
@@ -195,6 +217,8 @@ async def open_events(request: EventRequest) -> AsyncIterator[EventResponse]:
     except ProviderError as error:
         # Also what the events said, of which the reader made an error.
         error.message = scrubbed(error.message, request.secrets)
+        if request.provider not in error.message:
+            error.message = f"{request.provider}: {error.message}"
         error.args = (error.message,)
         raise
 
@@ -204,7 +228,7 @@ async def _send(request: EventRequest) -> "httpx.Response":
     import httpx
 
     timeout = httpx.Timeout(
-        connect=_CONNECT_TIMEOUT_S,
+        connect=CONNECT_TIMEOUT_S,
         read=request.idle_timeout_s,
         write=_WRITE_TIMEOUT_S,
         pool=None,
@@ -264,7 +288,7 @@ async def _post(
         )
         if was_lost and not is_fresh:
             return None
-        raise _network_failure(error, request) from error
+        raise request.failure_below(error) from error
 
 
 async def _client(request: EventRequest) -> "httpx.AsyncClient":
@@ -320,48 +344,48 @@ async def _check_head(response: "httpx.Response", request: EventRequest) -> None
     """Return when an event stream follows; raise what the answer means otherwise."""
     status = response.status_code
     kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if 200 <= status < 300 and kind not in {"application/json", "text/html"}:
+    unreadable = await _unreadable_encoding(response, request)
+    is_success = 200 <= status < 300
+    if is_success and unreadable:
+        raise MalformedStreamError(
+            f"{request.provider} sent an answer that was compressed in a way we cannot read "
+            f"({unreadable[:40]}), though none was asked for; is there a proxy that does it?",
+            status=status,
+            retryable=False,
+        )
+    if is_success and kind not in {"application/json", "text/html"}:
         return
-    body = scrubbed(await _body_text(response), request.secrets)
+    chunks = response.aiter_bytes()
+    body = "" if unreadable else scrubbed(await _body_text(chunks), request.secrets)
     headers = {name.lower(): value for name, value in response.headers.items()}
     if 300 <= status < 400:
         raise BadRequestError(
-            f"{request.provider} answered {status}: {_origin(request.url)} has moved; "
+            f"{request.provider} answered {status}: {origin_of(request.url)} has moved; "
             "set the new base URL",
             status=status,
         )
-    if not 200 <= status < 300:
+    if not is_success:
         raise failure_of_response(status, headers, body, request.provider)
-    raise _unexpected_kind(kind, body, request)
+    raise not_a_stream(kind, body, provider=request.provider, url=request.url)
 
 
-def _unexpected_kind(kind: str, body: str, request: EventRequest) -> ProviderError:
-    import msgspec
-
-    if kind == "application/json":
-        try:
-            decoded = read_json(msgspec.json.Decoder(), body.encode("utf-8", "replace"))
-        except msgspec.DecodeError:
-            decoded = None
-        if isinstance(decoded, dict) and decoded.get("error"):
-            return failure_in_stream(decoded["error"], request.provider)
-    return MalformedStreamError(
-        f"{request.provider} answered with {kind} instead of an event stream; "
-        f"is the base URL right? ({_origin(request.url)})",
-        status=200,
-        retryable=False,
-    )
+async def _unreadable_encoding(response: "httpx.Response", request: EventRequest) -> str:
+    """The compression of the body that the library cannot undo, if it has one."""
+    readable = (await _client(request)).headers.get("accept-encoding", "")
+    known = {"", "identity", *(each.strip() for each in readable.split(","))}
+    used = response.headers.get("content-encoding", "").lower().split(",")
+    return next((each.strip() for each in used if each.strip() not in known), "")
 
 
-async def _body_text(response: "httpx.Response") -> str:
+async def _body_text(chunks: AsyncIterator[bytes], start: bytes = b"") -> str:
     """The first 64 KiB of a body, as far as it comes in ten seconds."""
     import httpx
 
-    pieces: list[bytes] = []
-    size = 0
+    pieces = [start]
+    size = len(start)
     try:
         with anyio.move_on_after(_ERROR_BODY_TIMEOUT_S):
-            async for piece in response.aiter_bytes():
+            async for piece in chunks:
                 pieces.append(piece)
                 size += len(piece)
                 if size >= _ERROR_BODY_BYTES:
@@ -370,51 +394,3 @@ async def _body_text(response: "httpx.Response") -> str:
         # The status alone decides then.
         _log.debug("the body of a failure was cut off: %s", type(error).__name__)
     return b"".join(pieces)[:_ERROR_BODY_BYTES].decode(errors="replace")
-
-
-def host_of(url: str) -> str:
-    """The host an address names, in lower case; empty when it names none."""
-    try:
-        return urlsplit(url).hostname or ""
-    except ValueError:
-        return ""
-
-
-def _origin(url: str) -> str:
-    parts = urlsplit(url)
-    host = parts.hostname or "?"
-    host = f"[{host}]" if ":" in host else host
-    return f"{parts.scheme}://{host}" + (f":{parts.port}" if parts.port else "")
-
-
-def _network_failure(error: Exception, request: EventRequest) -> ProviderError:
-    import httpx
-
-    where = f"{request.provider} ({_origin(request.url)})"
-    reason = scrubbed(str(error), request.secrets) or type(error).__name__
-    if isinstance(error, httpx.ReadTimeout):
-        return StreamTimeoutError(
-            f"timeout: nothing came from {where} for {request.idle_timeout_s:g} s"
-        )
-    if isinstance(error, httpx.ConnectTimeout):
-        return NetworkError(f"timeout: no connection to {where} in {_CONNECT_TIMEOUT_S:g} s")
-    if isinstance(error, httpx.TimeoutException):
-        return NetworkError(f"timeout: {where} did not take the request")
-    if isinstance(error, httpx.ConnectError):
-        if "CERTIFICATE_VERIFY_FAILED" in reason:
-            return NetworkError(
-                f"the certificate of {where} is not trusted (SSL_CERT_FILE can name another "
-                f"authority): {reason}",
-                retryable=False,
-            )
-        return NetworkError(f"connection error: no connection to {where}: {reason}")
-    if isinstance(error, httpx.ProxyError):
-        return NetworkError(f"connection error: the proxy on the way to {where} refused: {reason}")
-    if isinstance(error, (httpx.LocalProtocolError, httpx.UnsupportedProtocol)):
-        # The reason may quote a header.
-        return BadRequestError(f"the request to {where} is not valid HTTP")
-    if isinstance(error, httpx.DecodingError):
-        return MalformedStreamError(f"the compressed answer of {where} is broken")
-    if isinstance(error, httpx.RemoteProtocolError):
-        return NetworkError(f"connection closed: {where} broke off: {reason}")
-    return NetworkError(f"connection lost: {where}: {reason}")

@@ -31,11 +31,11 @@ _PHRASES = (
     r"range of input length should be",
     r"\btoo many (input |prompt )?tokens\b",
     r"\btoken limit (was )?exceeded",
-    r"^413\b|\b413 \(no body\)",
+    r"^413\b|\b413 \(no body\)|\banswered 413\b",
 )
 _OVERFLOW = re.compile("|".join(_PHRASES), re.IGNORECASE)
 _OTHER_LIMITS = re.compile(
-    r"^\W*(throttling|service ?unavailable)|rate.?limit|too many requests"
+    r"\bthrottl(ing|ed)|(^\W*|\()service ?unavailable|rate.?limit|too many requests"
     r"|\bper (minute|day|hour)\b|throttlingexception",
     re.IGNORECASE,
 )

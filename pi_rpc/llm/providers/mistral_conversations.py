@@ -89,6 +89,8 @@ class _Chunk(Struct):
     error: Any = None
     message: Any = None
     detail: Any = None
+    type: Any = None
+    code: Any = None
 
 
 _decoder = msgspec.json.Decoder(_Chunk)
@@ -279,7 +281,12 @@ class _Reader:
         if chunk.error:
             raise failure_in_stream(chunk.error, provider)
         if chunk.object == "error" or chunk.message or chunk.detail:
-            raise failure_in_stream({"message": chunk.message or chunk.detail}, provider)
+            said = {
+                "message": chunk.message or chunk.detail,
+                "type": chunk.type,
+                "code": chunk.code,
+            }
+            raise failure_in_stream(said, provider)
 
     def _unreadable(self, data: bytes, error: Exception) -> ProviderError:
         provider = self._model.provider
