@@ -15,12 +15,15 @@ from pathlib import Path
 __all__ = ["atomic_replace", "fsync_file", "private_temp_file", "read_regular", "write_at"]
 
 
-def atomic_replace(path: Path, data: bytes, *, fsync: bool = False) -> None:
+def atomic_replace(
+    path: Path, data: bytes, *, fsync: bool = False, mode: int | None = None
+) -> None:
     """Make ``data`` the content of ``path`` as one step; its directory must exist.
 
     A symlink is followed and its target replaced. An existing file keeps its mode, its extended
-    attributes and, as far as we are allowed to set it, its ownership. With ``fsync`` the new
-    content has reached the disk on return.
+    attributes and, as far as we are allowed to set it, its ownership; ``mode`` replaces its mode,
+    and the content is never to be read under another. With ``fsync`` the new content has reached
+    the disk on return.
 
     Raises ``OSError``: among others for a file we may not write, for a full disk, and with
     ``EINVAL`` for anything but a regular file. The old content stays and no temporary file does.
@@ -42,12 +45,13 @@ def atomic_replace(path: Path, data: bytes, *, fsync: bool = False) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
     flags |= getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
     # A new file gets what the umask leaves; a replacement stays private until it is complete.
-    fd = os.open(temp, flags, 0o666 if before is None else 0o600)
+    fresh = 0o666 if mode is None else mode
+    fd = os.open(temp, flags, fresh if before is None else 0o600)
     try:
         try:
             _write_all(fd, data)
             if before is not None:
-                _keep_attributes(fd, target, before)
+                _keep_attributes(fd, target, before, mode)
             if fsync:
                 os.fsync(fd)
         finally:
@@ -130,10 +134,12 @@ def _write_all(fd: int, data: bytes) -> None:
         rest = rest[os.write(fd, rest) :]
 
 
-def _keep_attributes(fd: int, target: Path, before: os.stat_result) -> None:
+def _keep_attributes(
+    fd: int, target: Path, before: os.stat_result, chosen_mode: int | None
+) -> None:
     if sys.platform == "win32":
         return
-    mode = stat.S_IMODE(before.st_mode)
+    mode = stat.S_IMODE(before.st_mode) if chosen_mode is None else chosen_mode
     now = os.fstat(fd)
     if (now.st_uid, now.st_gid) != (before.st_uid, before.st_gid):
         try:
@@ -146,7 +152,9 @@ def _keep_attributes(fd: int, target: Path, before: os.stat_result) -> None:
     if sys.platform == "linux":
         with contextlib.suppress(OSError):  # not every file system has extended attributes
             for name in os.listxattr(target):
-                os.setxattr(fd, name, os.getxattr(target, name))
+                # An access list would say again who may read it.
+                if chosen_mode is None or not name.startswith("system.posix_acl"):
+                    os.setxattr(fd, name, os.getxattr(target, name))
 
 
 def _fsync_directory(directory: Path) -> None:

@@ -8,7 +8,14 @@ from collections.abc import Mapping
 
 import anyio
 
-__all__ = ["COMMAND_TIMEOUT_S", "CommandValues", "UnresolvedValueError", "needs", "resolved"]
+__all__ = [
+    "COMMAND_TIMEOUT_S",
+    "CommandValues",
+    "UnresolvedValueError",
+    "literally",
+    "needs",
+    "resolved",
+]
 
 COMMAND_TIMEOUT_S = 10.0
 
@@ -26,6 +33,12 @@ def needs(written: str) -> list[str]:
     if written.startswith("!"):
         return []
     return [name for match in _REFERENCE.finditer(written) if (name := _name(match))]
+
+
+def literally(text: str) -> str:
+    """How to write ``text`` so that it is read as itself."""
+    escaped = text.replace("$", "$$")
+    return f"${escaped}" if escaped.startswith("!") else escaped
 
 
 class CommandValues:
@@ -49,6 +62,10 @@ class CommandValues:
         if isinstance(said, UnresolvedValueError):
             raise UnresolvedValueError(str(said))
         return said
+
+    def forget(self, command: str) -> None:
+        """Run the command again when it is next asked for."""
+        self._said.pop(command, None)
 
     async def _run(self, command: str) -> str:
         """Output goes to a file: a grandchild that keeps it open holds nobody up."""

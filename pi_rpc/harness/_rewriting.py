@@ -27,13 +27,20 @@ class RewriteError(Exception):
     """The file was left as it is: it holds no JSON object, or another program keeps it locked."""
 
 
-def rewrite_object(path: Path, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+def rewrite_object(
+    path: Path,
+    change: Callable[[dict[str, Any]], dict[str, Any]],
+    *,
+    private: bool = False,
+) -> None:
     """Make the JSON object in ``path`` what ``change`` returns for it; blocking.
 
     A missing file counts as empty, and its folder is made. Nothing is written when nothing changes.
-    Raises ``RewriteError`` and ``OSError``; the file is then as it was.
+    ``private``: nobody but the owner may read what is written, from its first byte on and whatever
+    the file's mode was; a folder that is made is private, too. Raises ``RewriteError`` and
+    ``OSError``; the file is then as it was.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(0o700 if private else 0o777, parents=True, exist_ok=True)
     with _locked(path):
         before, problems = read_object(path)
         if before is None and problems:
@@ -41,7 +48,8 @@ def rewrite_object(path: Path, change: Callable[[dict[str, Any]], dict[str, Any]
         after = change(dict(before or {}))
         if after != before:
             text = json.dumps(after, indent=2, ensure_ascii=False)
-            atomic_replace(path, f"{text}\n".encode("utf-8", "surrogatepass"), fsync=True)
+            written = f"{text}\n".encode("utf-8", "surrogatepass")
+            atomic_replace(path, written, fsync=True, mode=0o600 if private else None)
 
 
 @contextlib.contextmanager

@@ -88,6 +88,7 @@ class Models:
         self.registry = registry or ModelRegistry(self._folder, self.credentials)
         self.choose = self.registry.choose
         self.authenticated = self.registry.authenticated
+        self.unusable = self.registry.unusable
         self._local: LocalModelServer | None = None
 
     def default(self) -> Model | None:
@@ -184,6 +185,8 @@ def assembled(
         configuration.activate(list(active_tools))
     if models is not None:
         configuration.authenticated = models.authenticated if stream_fn is None else _anyone
+        if isinstance(models, Models):
+            configuration.unusable = models.unusable
         stream_fn = stream_fn or models.stream
     assert stream_fn is not None
     return Assembled(configuration, stream_fn, tool_context)

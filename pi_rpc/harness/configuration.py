@@ -67,6 +67,8 @@ class SessionConfiguration:
     name: str | None = None
     authenticated: Callable[[Model], bool] = lambda model: True
     """Whether a model can be asked; cheap."""
+    unusable: Callable[[Model], str] = lambda model: f"no credential for {model.provider}"
+    """Why a model that is not authenticated cannot be asked, and what to do about it."""
     stream_options: StreamOptions = field(default_factory=StreamOptions)
     """What requests have in common. Key, signal, thinking level, session id and idle time limit
     are set for each of them."""
@@ -87,10 +89,7 @@ class SessionConfiguration:
             raise HarnessError("modelRequired", _NO_MODEL)
         if not self.authenticated(self.model):
             raise HarnessError(
-                "authRequired",
-                f"no credential for {self.model.provider}: set its API key in the environment or"
-                " in auth.json",
-                provider=self.model.provider,
+                "authRequired", self.unusable(self.model), provider=self.model.provider
             )
         return self.model
 

@@ -1,64 +1,48 @@
 """Credentials: the key a provider is asked with, and where it comes from.
 
-Owns the order of sources (an explicit key, ``auth.json``, the environment, ``models.json``) and
-what is written in them. Keys appear in no ``repr``, log or error. It logs nobody in and refreshes
-nothing: a login in ``auth.json`` is used while it is valid."""
+Owns the order of sources: an explicit key, ``auth.json``, the environment, ``models.json``; the
+first that says something about a provider decides, also where what it says cannot be used. Keys
+appear in no ``repr``, log or error. It logs nobody in and refreshes nothing: a login in
+``auth.json`` is used while it is valid. Reading and writing of that file is
+``pi_rpc.harness._auth_file``'s, what written values stand for ``pi_rpc.harness._key_values``'s."""
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
-from pi_rpc.harness._key_values import CommandValues, UnresolvedValueError, needs, resolved
-from pi_rpc.harness._written import WatchedFile, read_object
+from pi_rpc.harness._auth_file import AuthFile, expired
+from pi_rpc.harness._key_values import (
+    CommandValues,
+    UnresolvedValueError,
+    literally,
+    needs,
+    resolved,
+)
+from pi_rpc.harness._key_variables import (
+    BEARER_VARIABLES,
+    ENVIRONMENT_KEYS,
+    SIGNING_VARIABLES,
+    key_variables,
+)
+from pi_rpc.harness._written import WatchedFile
 from pi_rpc.harness.models_json import CustomModels, CustomProvider, custom_models_file
 from pi_rpc.harness.paths import agent_dir
-from pi_rpc.llm.messages import now_ms
 from pi_rpc.llm.models import Model
 
-__all__ = ["ENVIRONMENT_KEYS", "CredentialError", "Credentials", "key_variables"]
+__all__ = [
+    "ENVIRONMENT_KEYS",
+    "CredentialError",
+    "CredentialKind",
+    "CredentialStatus",
+    "Credentials",
+    "KeyForm",
+    "key_variables",
+]
 
-ENVIRONMENT_KEYS: Mapping[str, tuple[str, ...]] = {
-    "anthropic": ("ANTHROPIC_OAUTH_TOKEN", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"),
-    "amazon-bedrock": ("AWS_BEARER_TOKEN_BEDROCK",),
-    "azure": ("AZURE_OPENAI_API_KEY",),
-    "github-copilot": ("COPILOT_GITHUB_TOKEN",),
-    "google": ("GEMINI_API_KEY",),
-    "google-vertex": ("GOOGLE_CLOUD_API_KEY",),
-    "huggingface": ("HF_TOKEN",),
-    "kimi-coding": ("KIMI_API_KEY",),
-    "moonshotai": ("MOONSHOT_API_KEY",),
-    "moonshotai-cn": ("MOONSHOT_API_KEY",),
-    "opencode-go": ("OPENCODE_API_KEY",),
-    "vercel-ai-gateway": ("AI_GATEWAY_API_KEY",),
-    **{
-        provider: (f"{provider.upper().replace('-', '_')}_API_KEY",)
-        for provider in (
-            "ant-ling", "baseten", "cerebras", "deepseek", "fireworks", "groq", "meta", "minimax",
-            "minimax-cn", "mistral", "nvidia", "openai", "opencode", "openrouter", "radius",
-            "qwen-token-plan", "qwen-token-plan-cn", "qwen-token-plan-individual",
-            "qwen-token-plan-individual-cn", "together", "typesafe", "xai", "xiaomi",
-            "xiaomi-token-plan-ams", "xiaomi-token-plan-cn", "xiaomi-token-plan-sgp", "zai",
-            "zai-coding-cn",
-        )
-    },
-}  # fmt: skip
-"""The variables that hold a provider's key, best first."""
-
-_SIGNING_VARIABLES: Mapping[str, tuple[tuple[str, ...], ...]] = {
-    "amazon-bedrock": (
-        ("AWS_PROFILE",),
-        ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"),
-        ("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",),
-        ("AWS_CONTAINER_CREDENTIALS_FULL_URI",),
-        ("AWS_WEB_IDENTITY_TOKEN_FILE",),
-    ),
-}
-"""Variables that let a provider's requests be signed, without a key to send: any of these groups.
-
-What they name is read where the request is signed, and may fail only there."""
-
-_BEARER_VARIABLES = {"ANTHROPIC_OAUTH_TOKEN", "ANTHROPIC_AUTH_TOKEN"}
+CredentialKind: TypeAlias = Literal["api_key", "oauth", "signature", "not_needed", "none"]
+KeyForm: TypeAlias = Literal["text", "variable", "command"]
 
 
 class CredentialError(Exception):
@@ -69,15 +53,49 @@ class CredentialError(Exception):
         self.message = message
 
 
-def key_variables() -> frozenset[str]:
-    """Every environment variable that may hold a key; commands of a model must not see them."""
-    names = {name for each in ENVIRONMENT_KEYS.values() for name in each}
-    return frozenset(
-        names
-        | {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"}
-        | {"AWS_CONTAINER_AUTHORIZATION_TOKEN"}
-        | {"AWS_BEARER_TOKEN_BEDROCK", "CLOUDFLARE_API_KEY"}
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CredentialStatus:
+    """What is known of a provider's credential without using it. Holds no key."""
+
+    provider: str
+    source: str
+    """``auth.json``, ``models.json``, ``runtime`` (an explicit key), ``none``, or the name of an
+    environment variable."""
+    kind: CredentialKind
+    form: KeyForm | None = None
+    """How a key is written in a file."""
+    problem: str | None = None
+    """Why it cannot be used, as far as can be told without running a command."""
+    hint: str | None = None
+    """What to do, where there is none or it cannot be used."""
+    expires: int | None = None
+    """When a login ends, in milliseconds since 1970."""
+
+    @property
+    def usable(self) -> bool:
+        """The provider can be asked, as far as can be told without running a command."""
+        return self.kind != "none" and self.problem is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """The source that decides about a provider."""
+
+    source: str
+    kind: CredentialKind
+    value: str | None = field(default=None, repr=False)
+    written: str | None = field(default=None, repr=False)
+    """In place of ``value``: what stands for it."""
+    environ: Mapping[str, str] = field(default_factory=dict, repr=False)
+    what: str = ""
+    """Its name in errors."""
+    problem: str | None = None
+    advice: str | None = None
+    is_bearer: bool = False
+    expires: int | None = None
+
+
+_NOTHING = _Found(source="none", kind="none")
 
 
 class Credentials:
@@ -100,29 +118,47 @@ class Credentials:
         folder = agent_dir(self._environ) if folder is None else folder
         self._explicit = dict(explicit or {})
         self._custom = custom or custom_models_file(folder)
-        self._stored = WatchedFile(folder / "auth.json", _read_stored)
+        self._file = AuthFile(folder)
         self._commands = commands or CommandValues(self._environ)
 
     def __repr__(self) -> str:
-        return f"<Credentials of {self._stored.path.parent}>"
+        return f"<Credentials of {self._file.path.parent}>"
+
+    @property
+    def path(self) -> Path:
+        """Where keys are stored: ``auth.json``; it need not exist."""
+        return self._file.path
 
     def problems(self) -> list[str]:
         """A line about each thing that is wrong with ``auth.json``."""
-        return list(self._stored.current()[1])
+        return self._file.problems()
+
+    def stored(self) -> tuple[str, ...]:
+        """The providers that ``auth.json`` has a key or a login of."""
+        return tuple(self._file.entries())
+
+    # --- asking ----------------------------------------------------------------------------------
 
     def has(self, provider: str) -> bool:
         """Whether ``provider`` can be asked, as far as can be told without running a command."""
-        if self._explicit.get(provider):
-            return True
-        entry = self._entry(provider)
-        if entry is not None and not _expired(entry):
-            return self._usable(provider, entry)
-        if self._variable(provider) or self._signs(provider):
-            return True
-        custom = self._provider(provider)
-        if custom is None:
-            return False
-        return custom.keyless or (custom.api_key is not None and self._complete(custom.api_key))
+        found = self._found(provider)
+        return found.kind != "none" and found.problem is None
+
+    def status(self, provider: str) -> CredentialStatus:
+        """Where the key of ``provider`` comes from, whether it can be used, and what to do."""
+        found = self._found(provider)
+        hint = found.advice
+        if found.kind == "none":
+            hint = f"run `pi-rpc auth set {provider}`, or set {self._variables_of(provider)}"
+        return CredentialStatus(
+            provider=provider,
+            source=found.source,
+            kind=found.kind,
+            form=_form(found.written) if found.written else None,
+            problem=found.problem,
+            hint=hint,
+            expires=found.expires,
+        )
 
     async def api_key(self, provider: str) -> str | None:
         """The key to ask ``provider`` with; None if there is none, or none is needed.
@@ -132,24 +168,12 @@ class Credentials:
         Raises ``CredentialError`` when one is stored or configured but cannot be used, for instance
         because its command fails.
         """
-        if key := self._explicit.get(provider):
-            return key
-        entry = self._entry(provider)
-        if entry is not None and not _expired(entry):
-            return await self._stored_key(provider, entry)
-        if name := self._variable(provider):
-            return self._environ[name]
-        custom = self._provider(provider)
-        if custom is not None and custom.api_key is not None:
-            return await self._resolve(
-                f"the apiKey of {provider} in {self._custom.path}", custom.api_key, self._environ
-            )
-        if entry is not None and not (custom is not None and custom.keyless):
-            raise CredentialError(
-                f"the login for {provider} in {self._stored.path} has expired; log in again with "
-                f"pi, or set {self.hint(provider)}"
-            )
-        return None
+        found = self._found(provider)
+        if found.problem is not None:
+            raise CredentialError(f"{found.problem}; {found.advice}")
+        if found.written is not None:
+            return await self._resolve(found.what, found.written, found.environ)
+        return found.value
 
     async def headers(self, model: Model) -> dict[str, str]:
         """Request headers that ``models.json`` or the kind of key asks for, with their values.
@@ -158,7 +182,7 @@ class Credentials:
         """
         headers: dict[str, str] = {}
         custom = self._provider(model.provider)
-        bearer = self._is_bearer(model.provider)
+        bearer = self._found(model.provider).is_bearer
         if custom is not None:
             written = {**custom.headers, **custom.model_headers.get(model.id, {})}
             for name, value in written.items():
@@ -180,24 +204,128 @@ class Credentials:
                 *(value for each in provider.model_headers.values() for value in each.values()),
             )
         ]
+        written += [str(entry.get("key", "")) for entry in self._file.entries().values()]
         return key_variables().union(*(needs(text) for text in written))
 
     def hint(self, provider: str) -> str:
         """How a person gives us the key of ``provider``, for the end of a sentence."""
-        names = ENVIRONMENT_KEYS.get(provider)
-        stored = f"an entry {provider} in {self._stored.path}"
-        if names:
-            own = next((name for name in names if name.endswith("_API_KEY")), names[0])
-            for group in _SIGNING_VARIABLES.get(provider, ())[:2]:
-                own += f", or {' and '.join(group)}"
-            return f"{own}, or {stored}"
-        return f"{stored}, or an apiKey for it in {self._custom.path}"
+        if ENVIRONMENT_KEYS.get(provider):
+            stored = f"an entry {provider} in {self._file.path}"
+            return f"{self._variables_of(provider)}, or {stored}"
+        return self._variables_of(provider)
+
+    # --- storing ---------------------------------------------------------------------------------
+
+    def store(self, provider: str, key: str, form: KeyForm = "text") -> None:
+        """Store a key in ``auth.json``: itself, a variable's name, or a command that prints it.
+
+        Counts at once. Raises ``ValueError`` for what can be none of these (the message does not
+        quote it), ``RewriteError`` where the file holds no JSON object or is locked, and
+        ``OSError``. Blocking.
+        """
+        key = key.strip()
+        if not key:
+            raise ValueError("it is empty")
+        if form == "text":
+            if not key.isascii() or not key.isprintable():
+                raise ValueError("it has characters that no key has; was something else pasted?")
+            written = literally(key)
+        elif form == "variable":
+            written = f"${key}"
+            if needs(written) != [key]:
+                raise ValueError("it is not the name of an environment variable")
+        else:
+            if "\0" in key:
+                raise ValueError("it is no command")
+            self._commands.forget(key)
+            written = f"!{key}"
+        self._file.store_key(provider, written)
+
+    def remove(self, provider: str) -> bool:
+        """Forget what ``auth.json`` has of ``provider``; False if that is nothing.
+
+        Raises ``RewriteError`` and ``OSError`` as ``store`` does. Blocking.
+        """
+        return self._file.remove(provider)
+
+    # --- which source decides --------------------------------------------------------------------
+
+    def _found(self, provider: str) -> _Found:
+        if key := self._explicit.get(provider):
+            return _Found(source="runtime", kind="api_key", value=key)
+        custom = self._provider(provider)
+        keyless = custom is not None and custom.keyless
+        entry = self._file.entries().get(provider)
+        if entry is not None and not (expired(entry) and keyless):
+            login = entry["type"] == "oauth"
+            return self._login(provider, entry) if login else self._stored_key(provider, entry)
+        if name := self._variable(provider):
+            bearer = name in BEARER_VARIABLES
+            value = self._environ[name]
+            return _Found(source=name, kind="api_key", value=value, is_bearer=bearer)
+        for group in SIGNING_VARIABLES.get(provider, ()):
+            if all(self._environ.get(name) for name in group):
+                return _Found(source=group[0], kind="signature")
+        if custom is not None and custom.api_key is not None:
+            what = f"the apiKey of {provider} in {self._custom.path}"
+            return self._key(provider, "models.json", what, custom.api_key, self._environ)
+        return _Found(source="none", kind="not_needed") if keyless else _NOTHING
+
+    def _login(self, provider: str, entry: Mapping[str, Any]) -> _Found:
+        problem = advice = None
+        if expired(entry):
+            problem = f"the login for {provider} in {self._file.path} has expired"
+            advice = f"run `pi auth login {provider}`, or `pi-rpc auth set {provider}`"
+            if name := self._variable(provider):
+                # Not by itself: it is another account, and may cost money that a login does not.
+                advice += f"; `pi-rpc auth remove {provider}` makes {name} count"
+        return _Found(
+            source="auth.json",
+            kind="oauth",
+            value=str(entry["access"]),
+            problem=problem,
+            advice=advice,
+            is_bearer=True,
+            expires=int(entry["expires"]),
+        )
+
+    def _stored_key(self, provider: str, entry: Mapping[str, Any]) -> _Found:
+        what = f"the key of {provider} in {self._file.path}"
+        own = entry.get("env")
+        environ = {**self._environ, **own} if isinstance(own, dict) else self._environ
+        if "key" in entry:
+            return self._key(provider, "auth.json", what, entry["key"], environ)
+        if name := self._variable(provider, environ):
+            bearer = name in BEARER_VARIABLES
+            value = environ[name]
+            return _Found(source="auth.json", kind="api_key", value=value, is_bearer=bearer)
+        return _Found(
+            source="auth.json",
+            kind="api_key",
+            problem=f"{what} cannot be used: its env names no key of {provider}",
+            advice=f"run `pi-rpc auth set {provider}`",
+        )
+
+    def _key(
+        self, provider: str, source: str, what: str, written: str, environ: Mapping[str, str]
+    ) -> _Found:
+        problem = advice = None
+        missing = next((name for name in needs(written) if not environ.get(name)), None)
+        if missing is not None:
+            problem = f"{what} cannot be used: the environment variable {missing} is not set"
+            advice = f"set {missing}, or run `pi-rpc auth set {provider}`"
+        return _Found(
+            source=source,
+            kind="api_key",
+            written=written,
+            environ=environ,
+            what=what,
+            problem=problem,
+            advice=advice,
+        )
 
     def _provider(self, provider: str) -> CustomProvider | None:
         return self._custom.current().providers.get(provider)
-
-    def _entry(self, provider: str) -> dict[str, Any] | None:
-        return self._stored.current()[0].get(provider)
 
     def _variable(self, provider: str, environ: Mapping[str, str] | None = None) -> str | None:
         """The name of the variable that holds the key of ``provider``, if one does."""
@@ -205,44 +333,18 @@ class Credentials:
         names = ENVIRONMENT_KEYS.get(provider, ())
         return next((name for name in names if environ.get(name)), None)
 
-    def _signs(self, provider: str) -> bool:
-        """The environment lets requests to ``provider`` be signed."""
-        groups = _SIGNING_VARIABLES.get(provider, ())
-        return any(all(self._environ.get(name) for name in group) for group in groups)
-
-    def _is_bearer(self, provider: str) -> bool:
-        if self._explicit.get(provider):
-            return False
-        entry = self._entry(provider)
-        if entry is not None and not _expired(entry):
-            return bool(entry["type"] == "oauth")
-        return self._variable(provider) in _BEARER_VARIABLES
-
-    def _surroundings(self, entry: Mapping[str, Any]) -> Mapping[str, str]:
-        own = entry.get("env")
-        return {**self._environ, **own} if isinstance(own, dict) else self._environ
-
-    def _complete(self, written: str) -> bool:
-        return all(self._environ.get(name) for name in needs(written))
-
-    async def _stored_key(self, provider: str, entry: Mapping[str, Any]) -> str:
-        if entry["type"] == "oauth":
-            return str(entry["access"])
-        what = f"the key of {provider} in {self._stored.path}"
-        environ = self._surroundings(entry)
-        if "key" in entry:
-            return await self._resolve(what, entry["key"], environ)
-        if name := self._variable(provider, environ):
-            return environ[name]
-        raise CredentialError(f"{what} cannot be used: its env names no key of {provider}")
-
-    def _usable(self, provider: str, entry: Mapping[str, Any]) -> bool:
-        if entry["type"] == "oauth":
-            return True
-        environ = self._surroundings(entry)
-        if "key" in entry:
-            return all(environ.get(name) for name in needs(entry["key"]))
-        return self._variable(provider, environ) is not None
+    def _variables_of(self, provider: str) -> str:
+        """What a person may set, other than by our command."""
+        names = ENVIRONMENT_KEYS.get(provider)
+        if not names:
+            return (
+                f"an entry {provider} in {self._file.path}, or an apiKey for it in "
+                f"{self._custom.path}"
+            )
+        own = next((name for name in names if name.endswith("_API_KEY")), names[0])
+        for group in SIGNING_VARIABLES.get(provider, ())[:2]:
+            own += f", or {' and '.join(group)}"
+        return own
 
     async def _resolve(self, what: str, written: str, environ: Mapping[str, str]) -> str:
         try:
@@ -251,43 +353,7 @@ class Credentials:
             raise CredentialError(f"{what} cannot be used: {error}") from None
 
 
-_Stored = tuple[dict[str, dict[str, Any]], list[str]]
-
-
-def _read_stored(path: Path) -> _Stored:
-    """The entries of ``auth.json`` that have the right shape, and what is wrong with the others."""
-    raw, problems = read_object(path)
-    if raw is None:
-        return {}, problems
-    if os.name == "posix" and path.stat().st_mode & 0o077:
-        problems.append(f"{path}: others on this machine may read your keys; run: chmod 600 {path}")
-    entries: dict[str, dict[str, Any]] = {}
-    for provider, entry in raw.items():
-        if reason := _misshapen(entry):
-            problems.append(f"{path}: {provider}: {reason}; ignored")
-        else:
-            entries[provider] = entry
-    return entries, problems
-
-
-def _misshapen(entry: Any) -> str | None:
-    if not isinstance(entry, dict):
-        return "should be an object"
-    own = entry.get("env")
-    if own is not None and not (
-        isinstance(own, dict) and all(isinstance(value, str) for value in own.values())
-    ):
-        return "env should be an object of texts"
-    if entry.get("type") == "api_key":
-        key = entry.get("key")
-        shaped = (isinstance(key, str) and key) or ("key" not in entry and own)
-        return None if shaped else "an api_key entry needs a text as its key"
-    if entry.get("type") == "oauth":
-        access, expires = entry.get("access"), entry.get("expires")
-        login = isinstance(access, str) and access and isinstance(expires, int | float)
-        return None if login else "an oauth entry needs access (text) and expires (milliseconds)"
-    return "type should be api_key or oauth"
-
-
-def _expired(entry: Mapping[str, Any]) -> bool:
-    return bool(entry["type"] == "oauth" and entry["expires"] <= now_ms())
+def _form(written: str) -> KeyForm:
+    if written.startswith("!"):
+        return "command"
+    return "variable" if needs(written) else "text"

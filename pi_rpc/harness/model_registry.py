@@ -92,6 +92,25 @@ class ModelRegistry:
             return True
         return self._credentials.has(model.provider)
 
+    def unusable(self, model: Model) -> str:
+        """Why ``model`` cannot be asked, and what to do about it; a sentence for the person."""
+        status = self._credentials.status(model.provider)
+        reason = status.problem or f"no credential for {model.provider}"
+        return f"{reason}: {status.hint}" if status.hint else reason
+
+    def providers(self) -> dict[str, str]:
+        """The providers that have a model: id to a name for people, those of ``models.json`` first.
+
+        Reads no facts about models.
+        """
+        from pi_rpc.llm.catalogue import provider_names
+
+        custom = self._custom.current()
+        names = {model.provider: model.provider for model in custom.models} | provider_names()
+        names |= {model.provider: model.provider for model in self._built_in()}
+        named = {each.id: each.name for each in custom.providers.values() if each.name}
+        return {provider: named.get(provider, name) for provider, name in names.items()}
+
     def find(self, ref: str | Mapping[str, str]) -> Model:
         """The model that ``ref`` names; see ``choose``."""
         return self.choose(ref).model

@@ -38,6 +38,8 @@ class CustomProvider:
     """How a provider of ``models.json`` is reached. Key and headers are as written, unresolved."""
 
     id: str
+    name: str | None = None
+    """For people."""
     base_url: str | None = None
     api_key: str | None = field(default=None, repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -132,6 +134,7 @@ def _reached(provider_id: str, provider: "ProviderFile") -> CustomProvider:
     own = next((model.base_url for model in provider.models if model.base_url), None)
     return CustomProvider(
         id=provider_id,
+        name=provider.name,
         base_url=provider.base_url or own,
         api_key=provider.api_key,
         headers=provider.headers,

@@ -111,6 +111,7 @@ def _configuration(
         additional_directories=list(options.additional_directories),
         name=session.name,
         authenticated=services.models.authenticated,
+        unusable=services.models.unusable,
         idle_timeout_s=project.settings.http_idle_timeout_ms / 1000,
         auto_compaction=project.settings.compaction.enabled,
         auto_retry=project.settings.retry.enabled,

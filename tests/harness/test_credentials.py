@@ -227,22 +227,38 @@ async def test_a_command_whose_child_keeps_the_output_open_holds_nobody_up(tmp_p
 
 
 async def test_a_login_is_used_while_it_is_valid(tmp_path: Path) -> None:
-    later, earlier = now_ms() + 600_000, now_ms() - 1
-    _auth(
-        tmp_path,
-        {
-            "anthropic": {"type": "oauth", "access": "login", "refresh": "r", "expires": later},
-            "openai": {"type": "oauth", "access": "old", "expires": earlier},
-            "groq": {"type": "oauth", "access": "old", "expires": earlier},
-        },
-    )
-    credentials = Credentials(tmp_path, environ={"ANTHROPIC_API_KEY": "a", "OPENAI_API_KEY": "o"})
+    login = {"type": "oauth", "access": "login", "refresh": "r", "expires": now_ms() + 600_000}
+    _auth(tmp_path, {"anthropic": login})
+    credentials = Credentials(tmp_path, environ={"ANTHROPIC_API_KEY": "a"})
     assert await credentials.api_key("anthropic") == "login"
-    assert await credentials.api_key("openai") == "o"
-    assert credentials.has("openai")
+    assert credentials.status("anthropic").expires == login["expires"]
+
+
+async def test_an_expired_login_says_what_renews_it_and_no_other_account_takes_its_place(
+    tmp_path: Path,
+) -> None:
+    login = {"type": "oauth", "access": SECRET, "refresh": SECRET, "expires": now_ms() - 1}
+    _auth(tmp_path, {"openai": login, "groq": login})
+    credentials = Credentials(tmp_path, environ={"OPENAI_API_KEY": "o"})
     assert not credentials.has("groq")
-    with pytest.raises(CredentialError, match=r"expired.*GROQ_API_KEY"):
+    assert not credentials.has("openai")
+    with pytest.raises(CredentialError, match=r"expired; run `pi auth login groq`, or") as caught:
         await credentials.api_key("groq")
+    assert SECRET not in caught.value.message
+    with pytest.raises(CredentialError, match=r"auth remove openai` makes OPENAI_API_KEY count$"):
+        await credentials.api_key("openai")
+    assert credentials.remove("openai")
+    assert await credentials.api_key("openai") == "o"
+
+
+async def test_an_expired_login_does_not_keep_a_server_on_this_machine_from_being_asked(
+    tmp_path: Path,
+) -> None:
+    _models(tmp_path, baseUrl="http://127.0.0.1:1/v1")
+    _auth(tmp_path, {"mine": {"type": "oauth", "access": "old", "expires": 1}})
+    credentials = Credentials(tmp_path, environ={})
+    assert credentials.status("mine").kind == "not_needed"
+    assert await credentials.api_key("mine") is None
 
 
 async def test_a_server_on_this_machine_needs_no_key(tmp_path: Path) -> None:
