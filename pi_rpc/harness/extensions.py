@@ -190,7 +190,7 @@ class ExtensionApi:
             source=self.source,
         )
         self._do(partial(self._extensions.add_command, command))
-        if self._staged is None:
+        if self._staged is None and not self._closed:
             self._changed()
 
     def role(self, struct: type[Struct], reads_as: ReadsAs | None = None) -> None:
