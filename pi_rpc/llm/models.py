@@ -117,8 +117,11 @@ def thinking_levels(model: Model) -> list[ThinkingLevel]:
 
 
 def clamp_thinking_level(model: Model, level: ThinkingLevel) -> ThinkingLevel:
-    """The nearest level the model offers: the same, else the next higher, else the next lower."""
-    offered = thinking_levels(model)
+    """The nearest level the model offers: the same, else the next higher, else the next lower.
+
+    ``off`` for a model whose map takes every level away.
+    """
+    offered = thinking_levels(model) or ["off"]
     if level in offered:
         return level
     wanted = THINKING_LEVELS.index(level)

@@ -192,13 +192,21 @@ def test_reasoning_content_is_always_there_for_servers_that_require_it(
         ),
         (
             "zai",
-            {"thinking": {"type": "enabled"}, "reasoning_effort": "high"},
+            {
+                "thinking": {"type": "enabled", "clear_thinking": False},
+                "reasoning_effort": "high",
+            },
             {"thinking": {"type": "disabled"}},
         ),
         ("qwen", {"enable_thinking": True, "reasoning_effort": "high"}, {"enable_thinking": False}),
         (
             "qwen-chat-template",
-            {"chat_template_kwargs": {"enable_thinking": True}, "reasoning_effort": "high"},
+            {"chat_template_kwargs": {"enable_thinking": True, "preserve_thinking": True}},
+            {"chat_template_kwargs": {"enable_thinking": False, "preserve_thinking": True}},
+        ),
+        (
+            "chat-template",
+            {"chat_template_kwargs": {"enable_thinking": True}},
             {"chat_template_kwargs": {"enable_thinking": False}},
         ),
         (

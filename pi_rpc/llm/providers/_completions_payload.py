@@ -22,12 +22,13 @@ from pi_rpc.llm.messages import (
 )
 from pi_rpc.llm.models import Model
 from pi_rpc.llm.partial_json import without_lone_surrogates
-from pi_rpc.llm.provider import CacheRetention, Context, StreamOptions
+from pi_rpc.llm.provider import Context, StreamOptions
 from pi_rpc.llm.providers._completions_compat import Compat
-from pi_rpc.llm.providers._request import output_limit, thinking_word
+from pi_rpc.llm.providers._completions_thinking import thinking_parameters
+from pi_rpc.llm.providers._request import output_limit
 from pi_rpc.llm.transform import clean_json, transform_messages
 
-__all__ = ["completions_payload", "thinking_parameters"]
+__all__ = ["completions_payload"]
 
 _BRIDGE = "I have the tool results."
 _IMAGES_FOLLOW = "(the images follow in the next message)"
@@ -53,45 +54,48 @@ def completions_payload(
         payload["temperature"] = options.temperature
     if context.tools:
         payload["tools"] = [_tool(tool, compat) for tool in context.tools]
+        if compat.zai_tool_stream:
+            payload["tool_stream"] = True
+    elif compat.requires_tools_with_tool_history and _has_calls(payload["messages"]):
+        payload["tools"] = []
     parameters, word = thinking_parameters(model, options, compat)
     payload.update(parameters)
-    if options.cache_retention != "none":
-        if compat.supports_prompt_cache_key and options.session_id:
-            payload["prompt_cache_key"] = options.session_id
-            if options.cache_retention == "long" and compat.supports_long_cache_retention:
-                payload["prompt_cache_retention"] = "24h"
-        if compat.cache_control_format == "anthropic":
-            _mark_cache(payload, options.cache_retention)
+    payload.update(_routing(compat))
+    payload.update(_caching(payload, options, compat))
     payload.update(model.sampling_params or {})
     return payload, word
 
 
-def thinking_parameters(
-    model: Model, options: StreamOptions, compat: Compat
-) -> tuple[dict[str, Any], str | None]:
-    """The parameters that turn thinking on or off, and the level in the provider's words."""
-    if not model.reasoning:
-        return {}, None
-    level, word = thinking_word(model, options.thinking_level)
-    on = level != "off"
-    effort = {"reasoning_effort": word} if word and compat.supports_reasoning_effort else {}
-    match compat.thinking_format:
-        case "openrouter":
-            return {"reasoning": {"effort": word or "none"}}, word
-        case "deepseek" | "zai":
-            return {"thinking": {"type": "enabled" if on else "disabled"}, **effort}, word
-        case "together":
-            return {"reasoning": {"enabled": on}, **effort}, word
-        case "qwen":
-            return {"enable_thinking": on, **effort}, word
-        case "chat-template" | "qwen-chat-template":
-            return {"chat_template_kwargs": {"enable_thinking": on}, **effort}, word
-        case "baseten":
-            return {"chat_template_args": {"enable_thinking": on}, **effort}, word
-        case "string-thinking":
-            return {"thinking": word or "none"}, word
-        case _:
-            return effort, word if effort else None
+def _routing(compat: Compat) -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    if compat.open_router_routing:
+        out["provider"] = dict(compat.open_router_routing)
+    if compat.vercel_gateway_routing:
+        out["providerOptions"] = {"gateway": dict(compat.vercel_gateway_routing)}
+    if compat.vllm_priority is not None:
+        out["priority"] = compat.vllm_priority
+    return out
+
+
+def _caching(payload: dict[str, Any], options: StreamOptions, compat: Compat) -> dict[str, Any]:
+    """The key that leads to a warm cache; markers are put into ``payload``."""
+    if options.cache_retention == "none":
+        return {}
+    long = options.cache_retention == "long" and compat.supports_long_cache_retention
+    if compat.cache_control_format == "anthropic":
+        _mark_cache(payload, long=long)
+        long = False
+    out: dict[str, Any] = {}
+    keyed = long if compat.prompt_cache_key_mode == "auto" else False
+    if options.session_id and (keyed or compat.prompt_cache_key_mode == "enabled"):
+        out["prompt_cache_key"] = options.session_id
+        if long:
+            out["prompt_cache_retention"] = "24h"
+    return out
+
+
+def _has_calls(messages: list[dict[str, Any]]) -> bool:
+    return any(each["role"] == "tool" or "tool_calls" in each for each in messages)
 
 
 def _messages(model: Model, context: Context, compat: Compat) -> list[dict[str, Any]]:
@@ -180,7 +184,10 @@ def _reply(message: AssistantMessage, compat: Compat) -> dict[str, Any] | None:
     if not texts and not calls:
         return None
     # Servers disagree on null; those that need a bridge also need a string here.
-    empty = "" if compat.requires_assistant_after_tool_result else None
+    filled = (
+        compat.requires_assistant_after_tool_result or compat.requires_non_null_assistant_content
+    )
+    empty = "" if filled else None
     out["content"] = "".join(texts) if texts else empty
     if calls:
         out["tool_calls"] = [_call(call) for call in calls]
@@ -222,27 +229,31 @@ def _tool(tool: Any, compat: Compat) -> dict[str, Any]:
     return {"type": "function", "function": function}
 
 
-def _mark_cache(payload: dict[str, Any], retention: CacheRetention) -> None:
-    """Put markers on the instructions, the last tool and the last message with text."""
+def _mark_cache(payload: dict[str, Any], *, long: bool) -> None:
+    """Put markers on the instructions, the last tool and the last message with text.
+
+    All texts become lists of parts, those without a marker too: when a marker moves on, nothing
+    else of the messages before it changes.
+    """
     marker: dict[str, str] = {"type": "ephemeral"}
-    if retention == "long":
+    if long:
         marker["ttl"] = "1h"
     messages = payload["messages"]
+    for message in messages:
+        content = message["content"]
+        if isinstance(content, str) and content:
+            message["content"] = [{"type": "text", "text": content}]
     if messages and messages[0]["role"] in {"system", "developer"}:
         _mark_text(messages[0], marker)
     if payload.get("tools"):
         payload["tools"][-1]["cache_control"] = marker
     for message in reversed(messages):
-        if message["role"] in {"user", "assistant"} and _mark_text(message, marker):
+        if message["role"] in {"user", "assistant", "tool"} and _mark_text(message, marker):
             break
 
 
 def _mark_text(message: dict[str, Any], marker: dict[str, str]) -> bool:
-    content = message["content"]
-    if isinstance(content, str) and content:
-        content = [{"type": "text", "text": content}]
-        message["content"] = content
-    for part in reversed(content or []):
+    for part in reversed(message["content"] or []):
         if part["type"] == "text":
             part["cache_control"] = marker
             return True

@@ -6,7 +6,7 @@ provider is told for a thinking level, and headers. Does not own a dialect.
 
 import re
 from base64 import b64encode
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 from urllib.parse import unquote
 
@@ -23,7 +23,26 @@ from pi_rpc.llm.messages import (
 from pi_rpc.llm.models import Model, clamp_thinking_level
 from pi_rpc.llm.provider import Context, StreamOptions
 
-__all__ = ["estimated_tokens", "event_request", "output_limit", "thinking_word"]
+__all__ = [
+    "THINKING_BUDGETS",
+    "estimated_tokens",
+    "event_request",
+    "output_limit",
+    "session_headers",
+    "takes_no_off",
+    "thinking_word",
+]
+
+THINKING_BUDGETS: Mapping[ThinkingLevel, int] = {
+    "minimal": 1024,
+    "low": 2048,
+    "medium": 8192,
+    "high": 16384,
+    "xhigh": 16384,
+    "max": 16384,
+}
+"""Tokens of thinking for models that are told a number."""
+
 
 _DEFAULT_OUTPUT = 32_000
 _IMAGE_CHARS = 4800
@@ -72,6 +91,24 @@ def thinking_word(model: Model, level: ThinkingLevel) -> tuple[ThinkingLevel, st
     if mapped is not None or offered == "off":
         return offered, mapped
     return offered, offered
+
+
+def takes_no_off(model: Model) -> bool:
+    """The model's map says that it cannot be told not to think."""
+    level_map = model.thinking_level_map or {}
+    return "off" in level_map and level_map["off"] is None
+
+
+def session_headers(kind: str, session_id: str) -> dict[str, str]:
+    """The headers by which a server sends the requests of a session to the same machine.
+
+    ``kind`` is what ``sessionAffinityFormat`` says of chat completions: ``openai``,
+    ``openai-nosession`` or ``openrouter``.
+    """
+    if kind == "openrouter":
+        return {"x-session-id": session_id}
+    headers = {"x-client-request-id": session_id, "x-session-affinity": session_id}
+    return headers if kind == "openai-nosession" else {"session_id": session_id, **headers}
 
 
 async def event_request(

@@ -27,7 +27,7 @@ from pi_rpc.llm.models import Model
 from pi_rpc.llm.provider import Context, StreamOptions
 from pi_rpc.llm.providers._completions_compat import Compat, compat_of
 from pi_rpc.llm.providers._completions_payload import completions_payload
-from pi_rpc.llm.providers._request import event_request
+from pi_rpc.llm.providers._request import event_request, session_headers
 from pi_rpc.llm.sse import SseEvent
 from pi_rpc.llm.stream import MessageBuilder
 
@@ -119,8 +119,12 @@ async def stream(
     headers = {}
     if options.api_key:
         headers["authorization"] = f"Bearer {options.api_key}"
-    if compat.send_session_affinity_headers and options.session_id:
-        headers["x-session-affinity"] = options.session_id
+    if (
+        compat.send_session_affinity_headers
+        and options.session_id
+        and options.cache_retention != "none"
+    ):
+        headers.update(session_headers(compat.session_affinity_format, options.session_id))
     request = await event_request(
         model,
         options,
