@@ -135,7 +135,8 @@ class LocalModelServer:
     ) -> AssistantMessageStream:
         """Ask the embedded model; a ``StreamFn``. Starts the server when the stream is first read.
 
-        ``model.api`` chooses the dialect, ``openai-completions`` or ``anthropic-messages``.
+        ``model.api`` chooses the dialect: ``openai-completions``, ``openai-responses`` or
+        ``anthropic-messages``.
         """
 
         async def produce(builder: MessageBuilder) -> EventBatches:
