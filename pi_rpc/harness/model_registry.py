@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from pi_rpc.harness.credentials import Credentials
+from pi_rpc.harness.credentials import Credentials, CredentialStatus
 from pi_rpc.harness.model_names import (
     ModelChoice,
     UnknownModelError,
@@ -94,9 +94,16 @@ class ModelRegistry:
 
     def unusable(self, model: Model) -> str:
         """Why ``model`` cannot be asked, and what to do about it; a sentence for the person."""
-        status = self._credentials.status(model.provider)
+        status = self.status(model.provider)
         reason = status.problem or f"no credential for {model.provider}"
         return f"{reason}: {status.hint}" if status.hint else reason
+
+    def status(self, provider: str) -> CredentialStatus:
+        """What is known of the credential of ``provider``; the built-in models need none."""
+        status = self._credentials.status(provider)
+        if status.kind == "none" and any(each.provider == provider for each in self._built_in()):
+            return CredentialStatus(provider=provider, source="none", kind="not_needed")
+        return status
 
     def providers(self) -> dict[str, str]:
         """The providers that have a model: id to a name for people, those of ``models.json`` first.

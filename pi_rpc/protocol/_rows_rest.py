@@ -1,5 +1,6 @@
 """Rows of what is about the daemon rather than one session, and of the base protocol."""
 
+from pi_rpc.protocol import auth as a
 from pi_rpc.protocol import commands as c
 from pi_rpc.protocol import requests as r
 from pi_rpc.protocol._method import SESSION, Method
@@ -17,8 +18,9 @@ ROWS: tuple[Method, ...] = (
     Method(
         name="model/list",
         exchange="settings",
-        summary="The models that are known, and whether there is a credential for each.",
-        params=Empty,
+        summary="The models that are known, and whether there is a credential for each. There are"
+        " more than a thousand; `query`, `provider`, `authenticated` and `limit` ask for fewer.",
+        params=r.ModelListParams,
         result=r.ModelListResult,
     ),
     Method(
@@ -70,6 +72,33 @@ ROWS: tuple[Method, ...] = (
         " asked of the default session after it waits for its answer.",
         params=c.TrustSetParams,
         result=c.TrustResult,
+        errors=("storage",),
+    ),
+    Method(
+        name="auth/status",
+        exchange="auth",
+        summary="Where each provider's key comes from and whether it can be used; no command is"
+        " run, nobody is asked, and no answer holds a key.",
+        params=a.AuthStatusParams,
+        result=a.AuthStatusResult,
+    ),
+    Method(
+        name="auth/set",
+        exchange="auth",
+        summary="Stores a key, or where to find it, in pi's `auth.json`, in place of what was there"
+        " for the provider. It counts at once, also in sessions that are open; what is asked of the"
+        " default session after it waits for its answer.",
+        params=a.AuthSetParams,
+        result=a.AuthSetResult,
+        errors=("storage",),
+    ),
+    Method(
+        name="auth/remove",
+        exchange="auth",
+        summary="Forgets the key or login of a provider in `auth.json`. Other sources, such as the"
+        " environment, then count.",
+        params=a.AuthRemoveParams,
+        result=a.AuthRemoveResult,
         errors=("storage",),
     ),
     Method(

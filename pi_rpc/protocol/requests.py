@@ -30,6 +30,7 @@ __all__ = [
     "ContinueParams",
     "Disposition",
     "ModelEntry",
+    "ModelListParams",
     "ModelListResult",
     "PromptParams",
     "PromptResult",
@@ -334,11 +335,28 @@ class ModelEntry(ModelState, frozen=True, kw_only=True):
     """There is a credential for its provider, or it needs none."""
 
 
+class ModelListParams(Wire, frozen=True, kw_only=True):
+    """Which models; absent params leave all of them in one answer."""
+
+    query: str | UnsetType = UNSET
+    """Only those whose `provider/id` or name holds each of these words, in any case."""
+    provider: str | UnsetType = UNSET
+    """Only those of this provider."""
+    authenticated: bool | UnsetType = UNSET
+    """Only those that can be asked, or only the others."""
+    limit: Count | UnsetType = UNSET
+    """At most so many."""
+    cursor: str | UnsetType = UNSET
+    """`nextCursor` of the page before."""
+
+
 class ModelListResult(Wire, frozen=True, kw_only=True):
     """The models."""
 
     models: list[ModelEntry]
-    """The models."""
+    """The models, those a person would rather mean first."""
+    next_cursor: str | UnsetType = UNSET
+    """Names the next page; absent on the last."""
 
 
 class ToolEntry(Wire, frozen=True, kw_only=True):

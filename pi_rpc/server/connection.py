@@ -253,4 +253,6 @@ def _current_directory() -> str:
         return os.sep
 
 
-_UNORDERED = frozenset({"ping", "session/new", "session/list", "model/list", "trust/get"})
+_UNORDERED = frozenset(
+    {"auth/status", "ping", "session/new", "session/list", "model/list", "trust/get"}
+)

@@ -443,6 +443,19 @@ def trusting(home: Path) -> list[Said]:
         return client.said
 
 
+def keys(home: Path) -> list[Said]:
+    with Conversation(home) as client:
+        client.begin(wishes(model="groq/openai/gpt-oss-120b"))
+        client.request("auth/status", {"provider": "groq"})
+        client.request("prompt", {"message": "Say hello."})
+        client.request("auth/set", {"provider": "groq", "apiKey": "gsk-not-a-key-of-anybody"})
+        client.request("model/list", {"provider": "groq", "authenticated": False})
+        client.request("auth/set", {"provider": "groq", "apiKeyEnv": "KEY_FROM_WORK"})
+        client.request("auth/set", {"provider": "grok", "apiKeyCommand": "pass show work/groq"})
+        client.request("auth/remove", {"provider": "groq"})
+        return client.said
+
+
 def write(path: Path, description: str, matter: str, text: str) -> None:
     """A file with front matter."""
     path.parent.mkdir(parents=True)
@@ -484,6 +497,7 @@ EXCHANGES: dict[str, Exchange] = {
     "bash": Exchange(running_commands),
     "commands": Exchange(listing_commands),
     "trust": Exchange(trusting),
+    "auth": Exchange(keys),
     "end": Exchange(ending),
 }
 """By the names of their markers in ``protocol.md``."""

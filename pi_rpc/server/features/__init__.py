@@ -2,6 +2,7 @@
 
 from pi_rpc.server.connection import Feature
 from pi_rpc.server.features import (
+    auth,
     catalogue,
     commands,
     conversation,
@@ -24,5 +25,6 @@ FEATURES: dict[str, Feature] = {
     **history.HANDLERS,
     **commands.HANDLERS,
     **trust.HANDLERS,
+    **auth.HANDLERS,
     **catalogue.HANDLERS,
 }

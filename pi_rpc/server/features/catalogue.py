@@ -1,9 +1,15 @@
 """What there is to choose from: models and tools; and ping."""
 
+from collections.abc import Sequence
+
+from msgspec import UNSET
+
 from pi_rpc.jsonrpc.peer import Request
+from pi_rpc.llm.models import Model
 from pi_rpc.protocol import requests as r
 from pi_rpc.protocol.base import Empty, SessionParams
 from pi_rpc.protocol.decode import decode_params
+from pi_rpc.protocol.errors import ProtocolError
 from pi_rpc.server.connection import Connection
 from pi_rpc.server.convert import model_state
 
@@ -11,16 +17,45 @@ __all__ = ["HANDLERS"]
 
 
 async def handle_model_list(connection: Connection, request: Request) -> r.ModelListResult:
-    """Every model, and whether there is a credential for it."""
-    del request
-    models = connection.host.models
+    """A page of models, and whether there is a credential for each."""
+    params = decode_params(r.ModelListParams, request.params)
+    registry = connection.host.models
+    provider = params.provider if params.provider is not UNSET else None
+    found = registry.models() if provider is None else registry.models_of(provider)
+    words = params.query.casefold().split() if params.query is not UNSET else []
+    # Of providers, not of models: there are forty of the one and a thousand of the other.
+    usable = {model.provider: registry.authenticated(model) for model in found}
+    fitting = [
+        model
+        for model in found
+        if params.authenticated in {UNSET, usable[model.provider]}
+        and (not words or _holds(model, words))
+    ]
+    start = _start(fitting, params.cursor) if params.cursor is not UNSET else 0
+    end = len(fitting) if params.limit is UNSET else start + params.limit
     return r.ModelListResult(
         models=[
             r.ModelEntry(
-                **model_state(model), cost=model.cost, authenticated=models.authenticated(model)
+                **model_state(model), cost=model.cost, authenticated=usable[model.provider]
             )
-            for model in models.models()
-        ]
+            for model in fitting[start:end]
+        ],
+        next_cursor=fitting[end - 1].ref if end < len(fitting) else UNSET,
+    )
+
+
+def _holds(model: Model, words: Sequence[str]) -> bool:
+    text = f"{model.ref} {model.name}".casefold()
+    return all(word in text for word in words)
+
+
+def _start(models: Sequence[Model], cursor: str) -> int:
+    """The place behind the model that a page ended with."""
+    for place, model in enumerate(models):
+        if model.ref == cursor:
+            return place + 1
+    raise ProtocolError(
+        "invalidParams", "cursor: no page ended there; ask again without it", path="cursor"
     )
 
 
