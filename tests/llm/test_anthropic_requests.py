@@ -15,9 +15,10 @@ from pi_rpc.llm.messages import (
     Usage,
     UserMessage,
 )
-from pi_rpc.llm.models import Model
+from pi_rpc.llm.models import THINKING_LEVELS, Model
 from pi_rpc.llm.provider import Context, StreamOptions, ToolSpec, stream_simple
 from pi_rpc.llm.providers._anthropic_payload import anthropic_payload, thinks_adaptively
+from pi_rpc.llm.providers.anthropic_messages import request_headers
 
 MakeModel = Callable[..., Model]
 SHORT = {"type": "ephemeral"}
@@ -95,11 +96,17 @@ def test_a_conversation_is_worded_with_cache_markers_at_its_three_ends(claude: M
         "stream": True,
         "system": [{"type": "text", "text": "Be good.", "cache_control": SHORT}],
         "tools": [
-            {"name": "read", "description": "Reads", "input_schema": schema},
+            {
+                "name": "read",
+                "description": "Reads",
+                "input_schema": schema,
+                "eager_input_streaming": True,
+            },
             {
                 "name": "write",
                 "description": "Writes",
                 "input_schema": schema,
+                "eager_input_streaming": True,
                 "cache_control": SHORT,
             },
         ],
@@ -204,16 +211,88 @@ def test_a_budget_leaves_room_for_the_answer(claude: MakeModel) -> None:
     assert body["max_tokens"] == 8000
     assert body["thinking"]["budget_tokens"] == 8000 - 1024
     tiny = payload(claude(reasoning=True, max_tokens=1500), thinking_level="high")
-    assert "thinking" not in tiny
+    assert tiny["thinking"] == {"type": "disabled"}
     assert tiny["max_tokens"] == 1500
 
 
-def test_off_is_only_said_to_models_that_take_it(claude: MakeModel) -> None:
-    model = claude(id="claude-sonnet-5", reasoning=True)
-    assert "thinking" not in payload(model)
-    assert payload(model, temperature=0.3)["temperature"] == 0.3
-    told = claude(reasoning=True, thinking_level_map={"off": "disabled"})
-    assert payload(told)["thinking"] == {"type": "disabled"}
+def test_off_is_said_unless_the_model_s_map_takes_it_away(claude: MakeModel) -> None:
+    for level_map in ({}, {"off": "none"}):
+        model = claude(id="claude-sonnet-5", reasoning=True, thinking_level_map=level_map)
+        body, word = anthropic_payload(model, conversation(), StreamOptions(temperature=0.3))
+        assert (body["thinking"], word) == ({"type": "disabled"}, "disabled")
+        assert "output_config" not in body
+        assert body["temperature"] == 0.3
+    always = claude(id="claude-opus-5-5", reasoning=True, thinking_level_map={"off": None})
+    assert payload(always)["thinking"]["type"] == "adaptive"
+    nothing: dict[str, None] = dict.fromkeys(THINKING_LEVELS)
+    assert "thinking" not in payload(claude(reasoning=True, thinking_level_map=nothing))
+    assert "thinking" not in payload(claude())
+
+
+@pytest.mark.parametrize(
+    ("compat", "holds"),
+    [
+        ({"supportsTemperature": False}, lambda body: "temperature" not in body),
+        ({"supportsTemperature": True}, lambda body: body["temperature"] == 0.3),
+        (
+            {"supportsEagerToolInputStreaming": False},
+            lambda body: "eager_input_streaming" not in str(body["tools"]),
+        ),
+        (
+            {"supportsCacheControlOnTools": False},
+            lambda body: (
+                "cache_control" not in str(body["tools"]) and "cache_control" in body["system"][0]
+            ),
+        ),
+        (
+            {"allowEmptySignature": True},
+            lambda body: (
+                body["messages"][1]["content"][2]
+                == {"type": "thinking", "thinking": "unsigned", "signature": ""}
+            ),
+        ),
+        ({"supportsTemperature": "no", "another": 1}, lambda body: body["temperature"] == 0.3),
+    ],
+)
+def test_each_flag_of_a_model_changes_its_request(
+    claude: MakeModel, compat: dict[str, Any], holds: Callable[[dict[str, Any]], bool]
+) -> None:
+    assert holds(payload(claude(compat=compat), temperature=0.3))
+
+
+@pytest.mark.parametrize(
+    ("host", "compat", "retention", "sent"),
+    [
+        ("openrouter.ai", {}, "short", {"x-session-id": "s"}),
+        ("openrouter.ai", {}, "none", {}),
+        (
+            "api.fireworks.ai",
+            {},
+            "short",
+            {
+                "x-session-affinity": "s",
+                "anthropic-beta": "fine-grained-tool-streaming-2025-05-14",
+            },
+        ),
+        ("api.anthropic.com", {}, "short", {}),
+        ("acme.example", {"sendSessionAffinityHeaders": True}, "long", {"x-session-affinity": "s"}),
+        (
+            "acme.example",
+            {"sendSessionAffinityHeaders": True, "sessionAffinityFormat": "openrouter"},
+            "short",
+            {"x-session-id": "s"},
+        ),
+    ],
+)
+def test_servers_that_route_by_session_are_told_of_it(
+    claude: MakeModel, host: str, compat: dict[str, Any], retention: Any, sent: dict[str, str]
+) -> None:
+    model = claude(base_url=f"https://{host}", compat=compat)
+    options = StreamOptions(session_id="s", cache_retention=retention)
+    body, _ = anthropic_payload(model, conversation(), options)
+    headers = request_headers(model, options, body)
+    headers.pop("anthropic-version")
+    assert headers == sent
 
 
 @pytest.mark.anyio

@@ -18,7 +18,7 @@ from pi_rpc.llm.messages import (
     Usage,
     UserMessage,
 )
-from pi_rpc.llm.models import Model
+from pi_rpc.llm.models import THINKING_LEVELS, Model
 from pi_rpc.llm.provider import Context, StreamOptions, ToolSpec
 from pi_rpc.llm.providers._bedrock_families import family_of
 from pi_rpc.llm.providers._bedrock_payload import bedrock_payload
@@ -215,7 +215,8 @@ INTERLEAVED = {"anthropic_beta": ["interleaved-thinking-2025-05-14"]}
 @pytest.mark.parametrize(
     ("model_id", "level_map", "level", "fields", "word"),
     [
-        (CLAUDE, {}, "off", None, None),
+        (CLAUDE, {}, "off", {"thinking": {"type": "disabled"}}, "disabled"),
+        (CLAUDE, dict.fromkeys(THINKING_LEVELS), "off", None, None),
         (CLAUDE, {}, "minimal", {**ADAPTIVE, "output_config": {"effort": "low"}}, "low"),
         (CLAUDE, {"max": "max"}, "max", {**ADAPTIVE, "output_config": {"effort": "max"}}, "max"),
         (

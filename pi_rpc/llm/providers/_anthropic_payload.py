@@ -14,26 +14,23 @@ from pi_rpc.llm.messages import (
     Message,
     TextBlock,
     ThinkingBlock,
-    ThinkingLevel,
     ToolResultMessage,
     UserContent,
 )
 from pi_rpc.llm.models import Model
 from pi_rpc.llm.partial_json import without_lone_surrogates
 from pi_rpc.llm.provider import Context, StreamOptions, ToolSpec
-from pi_rpc.llm.providers._request import output_limit, thinking_word
+from pi_rpc.llm.providers._anthropic_compat import AnthropicCompat, anthropic_compat_of
+from pi_rpc.llm.providers._request import (
+    THINKING_BUDGETS,
+    output_limit,
+    takes_no_off,
+    thinking_word,
+)
 from pi_rpc.llm.transform import clean_json, transform_messages
 
 __all__ = ["anthropic_payload", "thinking_parameters", "thinks_adaptively"]
 
-_BUDGETS: dict[ThinkingLevel, int] = {
-    "minimal": 1024,
-    "low": 2048,
-    "medium": 8192,
-    "high": 16384,
-    "xhigh": 16384,
-    "max": 16384,
-}
 _MIN_ANSWER = 1024
 _EFFORTS: dict[str, str] = {"minimal": "low", "xhigh": "high", "max": "high"}
 """Words for levels that the model's own map does not name."""
@@ -45,8 +42,8 @@ def thinks_adaptively(model: Model) -> bool:
 
     ``compat.forceAdaptiveThinking`` decides; else it is so from Claude 4.6 on.
     """
-    forced = (model.compat or {}).get("forceAdaptiveThinking")
-    if isinstance(forced, bool):
+    forced = anthropic_compat_of(model).force_adaptive_thinking
+    if forced is not None:
         return forced
     version = _VERSION.search(model.id)
     if version is None:
@@ -58,10 +55,11 @@ def anthropic_payload(
     model: Model, context: Context, options: StreamOptions
 ) -> tuple[dict[str, Any], str | None]:
     """The body, and the thinking level in the provider's words."""
-    marker = _cache_marker(model, options)
+    compat = anthropic_compat_of(model)
+    marker = _cache_marker(options, compat)
     payload: dict[str, Any] = {
         "model": model.id,
-        "messages": _messages(model, context, marker),
+        "messages": _messages(model, context, marker, compat),
         "max_tokens": output_limit(model, context, options),
         "stream": True,
     }
@@ -69,12 +67,14 @@ def anthropic_payload(
         text = without_lone_surrogates(context.system_prompt)
         payload["system"] = [{"type": "text", "text": text, **marker}]
     if context.tools:
-        payload["tools"] = [_tool(tool) for tool in context.tools]
-        payload["tools"][-1].update(marker)
+        payload["tools"] = [_tool(tool, compat) for tool in context.tools]
+        if compat.supports_cache_control_on_tools:
+            payload["tools"][-1].update(marker)
     parameters, word = thinking_parameters(model, options, payload["max_tokens"])
     payload.update(parameters)
-    if options.temperature is not None and "thinking" not in payload:
-        # Thinking models of this dialect refuse it.
+    thinks = payload.get("thinking", {}).get("type") in {"adaptive", "enabled"}
+    if options.temperature is not None and compat.supports_temperature and not thinks:
+        # While a model thinks it is refused, and newer models refuse it always.
         payload["temperature"] = options.temperature
     payload.update(model.sampling_params or {})
     return payload, word
@@ -85,39 +85,42 @@ def thinking_parameters(
 ) -> tuple[dict[str, Any], str | None]:
     """What Claude is told of thinking, and the word for it; may raise ``max_tokens`` for a budget.
 
-    ``max_tokens`` is what the answer alone may have.
+    ``max_tokens`` is what the answer alone may have. Newer models think unless they are told not
+    to, and some refuse to be told: their maps say null for ``off``.
     """
     if not model.reasoning:
         return {}, None
-    level, word = thinking_word(model, options.thinking_level)
+    level, _ = thinking_word(model, options.thinking_level)
     if level == "off":
-        # Models differ in whether they accept being told; those that do say so in their map.
-        return ({"thinking": {"type": word}} if word else {}), word
+        if takes_no_off(model):
+            return {}, None
+        return {"thinking": {"type": "disabled"}}, "disabled"
     if thinks_adaptively(model):
         mapped = (model.thinking_level_map or {}).get(level)
         effort = mapped or _EFFORTS.get(level, level)
         thinking = {"type": "adaptive", "display": "summarized"}
         return {"thinking": thinking, "output_config": {"effort": effort}}, effort
-    budget = _BUDGETS[level]
+    budget = THINKING_BUDGETS[level]
     total = min(max_tokens + budget, model.max_tokens)
     budget = min(budget, total - _MIN_ANSWER)
-    if budget < _BUDGETS["minimal"]:
-        return {}, None
+    if budget < THINKING_BUDGETS["minimal"]:
+        return {"thinking": {"type": "disabled"}}, "disabled"
     thinking_budget = {"type": "enabled", "budget_tokens": budget}
     return {"thinking": thinking_budget, "max_tokens": total}, str(budget)
 
 
-def _cache_marker(model: Model, options: StreamOptions) -> dict[str, Any]:
+def _cache_marker(options: StreamOptions, compat: AnthropicCompat) -> dict[str, Any]:
     if options.cache_retention == "none":
         return {}
     control = {"type": "ephemeral"}
-    long_ones = (model.compat or {}).get("supportsLongCacheRetention", True)
-    if options.cache_retention == "long" and long_ones:
+    if options.cache_retention == "long" and compat.supports_long_cache_retention:
         control["ttl"] = "1h"
     return {"cache_control": control}
 
 
-def _messages(model: Model, context: Context, marker: dict[str, Any]) -> list[dict[str, Any]]:
+def _messages(
+    model: Model, context: Context, marker: dict[str, Any], compat: AnthropicCompat
+) -> list[dict[str, Any]]:
     out: list[dict[str, Any]] = []
     results: list[dict[str, Any]] | None = None
     for message in transform_messages(context.messages, model):
@@ -128,7 +131,7 @@ def _messages(model: Model, context: Context, marker: dict[str, Any]) -> list[di
             results.append(_tool_result(message))
             continue
         results = None
-        content = _content(message)
+        content = _content(message, compat)
         if content:
             role = "assistant" if isinstance(message, AssistantMessage) else "user"
             out.append({"role": role, "content": content})
@@ -137,9 +140,9 @@ def _messages(model: Model, context: Context, marker: dict[str, Any]) -> list[di
     return out
 
 
-def _content(message: Message) -> list[dict[str, Any]]:
+def _content(message: Message, compat: AnthropicCompat) -> list[dict[str, Any]]:
     if isinstance(message, AssistantMessage):
-        return _reply(message)
+        return _reply(message, compat)
     if isinstance(message.content, str):
         return [{"type": "text", "text": message.content}] if message.content.strip() else []
     return _blocks(message.content)
@@ -174,14 +177,14 @@ def _tool_result(message: ToolResultMessage) -> dict[str, Any]:
     return out
 
 
-def _reply(message: AssistantMessage) -> list[dict[str, Any]]:
+def _reply(message: AssistantMessage, compat: AnthropicCompat) -> list[dict[str, Any]]:
     out: list[dict[str, Any]] = []
     for block in message.content:
         if isinstance(block, TextBlock):
             if block.text.strip():
                 out.append({"type": "text", "text": block.text})
         elif isinstance(block, ThinkingBlock):
-            out.extend(_thought(block))
+            out.extend(_thought(block, compat))
         else:
             out.append(
                 {"type": "tool_use", "id": block.id, "name": block.name, "input": block.arguments}
@@ -189,25 +192,24 @@ def _reply(message: AssistantMessage) -> list[dict[str, Any]]:
     return out
 
 
-def _thought(block: ThinkingBlock) -> list[dict[str, Any]]:
+def _thought(block: ThinkingBlock, compat: AnthropicCompat) -> list[dict[str, Any]]:
     if block.redacted:
         signature = block.thinking_signature
         return [{"type": "redacted_thinking", "data": signature}] if signature else []
-    if block.thinking_signature:
-        return [
-            {
-                "type": "thinking",
-                "thinking": block.thinking,
-                "signature": block.thinking_signature,
-            }
-        ]
+    signature = block.thinking_signature or ""
+    if signature or (compat.allow_empty_signature and block.thinking.strip()):
+        return [{"type": "thinking", "thinking": block.thinking, "signature": signature}]
     # Thinking without a signature is refused as such; as text it still tells what was thought.
     return [{"type": "text", "text": block.thinking}] if block.thinking.strip() else []
 
 
-def _tool(tool: ToolSpec) -> dict[str, Any]:
-    return {
+def _tool(tool: ToolSpec, compat: AnthropicCompat) -> dict[str, Any]:
+    out: dict[str, Any] = {
         "name": tool.name,
         "description": without_lone_surrogates(tool.description),
         "input_schema": clean_json(dict(tool.parameters)),
     }
+    if compat.supports_eager_tool_input_streaming:
+        # Without it, long arguments come in one piece at their end.
+        out["eager_input_streaming"] = True
+    return out

@@ -19,17 +19,19 @@ from pi_rpc.llm.http import open_events
 from pi_rpc.llm.messages import StopReason, Usage, UsageCost
 from pi_rpc.llm.models import Model
 from pi_rpc.llm.provider import Context, StreamOptions
+from pi_rpc.llm.providers._anthropic_compat import anthropic_compat_of
 from pi_rpc.llm.providers._anthropic_payload import anthropic_payload, thinks_adaptively
 from pi_rpc.llm.providers._request import event_request
 from pi_rpc.llm.sse import SseEvent
 from pi_rpc.llm.stream import MessageBuilder
 
-__all__ = ["stream"]
+__all__ = ["request_headers", "stream"]
 
 _VERSION = "2023-06-01"
 _INTERLEAVED = "interleaved-thinking-2025-05-14"
 _OAUTH = "oauth-2025-04-20"
 _OAUTH_PREFIX = "sk-ant-oat"
+_STREAMED_INPUTS = "fine-grained-tool-streaming-2025-05-14"
 
 _STOP_REASONS: dict[str, StopReason] = {
     "end_turn": "stop",
@@ -45,12 +47,17 @@ class _CacheCreation(Struct):
     ephemeral_1h_input_tokens: int | None = None
 
 
+class _OutputDetails(Struct):
+    thinking_tokens: int | None = None
+
+
 class _Usage(Struct):
     input_tokens: int | None = None
     output_tokens: int | None = None
     cache_read_input_tokens: int | None = None
     cache_creation_input_tokens: int | None = None
     cache_creation: _CacheCreation | None = None
+    output_tokens_details: _OutputDetails | None = None
 
 
 class _Message(Struct):
@@ -77,6 +84,7 @@ class _Delta(Struct):
     signature: str | None = None
     partial_json: str | None = None
     stop_reason: str | None = None
+    stop_details: Any = None
 
 
 class _Event(Struct):
@@ -105,7 +113,7 @@ async def stream(
         options,
         url=f"{base}/v1/messages",
         payload=payload,
-        headers=_headers(model, options, payload),
+        headers=request_headers(model, options, payload),
     )
     reader = _Reader(model, builder)
     async with open_events(request) as response:
@@ -118,7 +126,10 @@ async def stream(
         await response.drain()
 
 
-def _headers(model: Model, options: StreamOptions, payload: dict[str, Any]) -> dict[str, str]:
+def request_headers(
+    model: Model, options: StreamOptions, payload: dict[str, Any]
+) -> dict[str, str]:
+    """The headers of the dialect: version, credential, betas that ``payload`` needs, session."""
     headers = {"anthropic-version": _VERSION}
     betas: list[str] = []
     key = options.api_key
@@ -127,9 +138,16 @@ def _headers(model: Model, options: StreamOptions, payload: dict[str, Any]) -> d
         betas.append(_OAUTH)
     elif key and not _brings_authorization(model, options):
         headers["x-api-key"] = key
+    compat = anthropic_compat_of(model)
     thinking = payload.get("thinking") or {}
     if thinking.get("type") == "enabled" and not thinks_adaptively(model):
         betas.append(_INTERLEAVED)
+    if payload.get("tools") and not compat.supports_eager_tool_input_streaming:
+        betas.append(_STREAMED_INPUTS)
+    caches = options.cache_retention != "none"
+    if compat.send_session_affinity_headers and options.session_id and caches:
+        by_id = compat.session_affinity_format == "openrouter"
+        headers["x-session-id" if by_id else "x-session-affinity"] = options.session_id
     if betas:
         headers["anthropic-beta"] = ",".join(betas)
     return headers
@@ -152,6 +170,8 @@ class _Reader:
         self._whole_inputs: dict[int, str] = {}
         """Arguments that came with the start of a call; used if no deltas follow."""
         self._counts = _Usage()
+        self._refusal = ""
+        """Why the model declined, as far as it says."""
         self.stop_reason: str | None = None
         self.done = False
         """The closing event came."""
@@ -202,7 +222,9 @@ class _Reader:
         if stop is not None:
             self._builder.stop_reason = stop
         elif reason == "refusal":
-            raise ProviderError(f"{provider}: the model declined to answer (refusal)")
+            raise ProviderError(
+                f"{provider}: the model declined to answer ({self._refusal or 'refusal'})"
+            )
         elif reason == "model_context_window_exceeded":
             raise ContextOverflowError(f"{provider}: {reason}")
         else:
@@ -273,6 +295,10 @@ class _Reader:
             self._note_usage(event.usage)
         if event.delta is not None and event.delta.stop_reason:
             self.stop_reason = event.delta.stop_reason
+            details = event.delta.stop_details
+            if isinstance(details, dict):
+                said = [details.get("category"), details.get("explanation")]
+                self._refusal = ": ".join(["refusal", *(str(each)[:500] for each in said if each)])
 
     def _note_usage(self, usage: _Usage) -> None:
         """Later numbers replace earlier ones; those that are absent then leave them."""
@@ -285,6 +311,7 @@ class _Reader:
         read = counts.cache_read_input_tokens or 0
         written = counts.cache_creation_input_tokens or 0
         creation = counts.cache_creation
+        details = counts.output_tokens_details
         for_an_hour = creation.ephemeral_1h_input_tokens if creation is not None else None
         self._builder.usage = Usage(
             input=fresh,
@@ -294,4 +321,5 @@ class _Reader:
             total_tokens=fresh + output + read + written,
             cost=UsageCost.ZERO,
             cache_write_1h=for_an_hour or UNSET,
+            reasoning=(details.thinking_tokens if details is not None else None) or UNSET,
         )
