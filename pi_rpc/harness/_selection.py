@@ -84,24 +84,47 @@ _PIECE = re.compile(
 
 
 def _as_regex(pattern: str) -> str:
-    """A glob as a regular expression; ``*`` and ``?`` never stand for a slash."""
-    text = ""
+    """A glob as a regular expression; ``*`` and ``?`` never stand for a slash.
+
+    What lies between two stars is looked for once, at the first place where it fits: if the rest
+    fits behind any later one, it does behind that. Trying them all would take for ever.
+    """
+    sections = [[[""]]]
+    """What lies between ``**/`` and the next; in it, between slashes; and there, between stars."""
     for piece in _PIECE.finditer(pattern):
+        segments = sections[-1]
         if piece["any"]:
-            text += "(?:.*/)?"
-        elif piece["rest"]:
-            text += ".+"
+            sections.append([[""]])
         elif piece["some"]:
-            text += "[^/]*"
-        elif piece["one"]:
-            text += "[^/]"
-        elif piece["set"]:
-            # Only a range's dash is special to git; Python knows more, and warns of what it may.
-            inside = re.sub(r"[^\w-]", lambda each: f"\\{each[0]}", piece["set"])
-            text += f"[{'^/' if piece['not'] else ''}{inside.replace('--', '-')}]"
+            segments[-1].append("")
+        elif piece["plain"] == "/":
+            segments.append([""])
         else:
-            text += re.escape(piece["escaped"] or piece["plain"] or "")
-    return text
+            segments[-1][-1] += _one(piece)
+    first, *more = ("/".join(map(_segment, segments)) for segments in sections)
+    if not more:
+        return first
+    between = "".join(f"(?>(?:.*?/)??{section})" for section in more[:-1])
+    return f"{first}{between}(?:.*/)?{more[-1]}"
+
+
+def _segment(between_stars: list[str]) -> str:
+    first, *more = between_stars
+    if not more:
+        return first
+    return first + "".join(f"(?>[^/]*?{each})" for each in more[:-1]) + "[^/]*" + more[-1]
+
+
+def _one(piece: re.Match[str]) -> str:
+    if piece["rest"]:
+        return ".+"
+    if piece["one"]:
+        return "[^/]"
+    if piece["set"]:
+        # Only a range's dash is special to git; Python knows more, and warns of what it may.
+        inside = re.sub(r"[^\w-]", lambda each: f"\\{each[0]}", piece["set"])
+        return f"[{'^/' if piece['not'] else ''}{inside.replace('--', '-')}]"
+    return re.escape(piece["escaped"] or piece["plain"] or "")
 
 
 @cache

@@ -1,6 +1,7 @@
 """Ignore files mean to us what they mean to git."""
 
 import os
+import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -79,3 +80,21 @@ def test_what_is_no_text_says_nothing(tmp_path: Path) -> None:
     rules = IgnoreRules().within(tmp_path, "")
     assert rules.ignores("a", is_folder=False)
     assert not rules.ignores("b", is_folder=False)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path"),
+    [
+        ("**/" * 40 + "x", "a/" * 60 + "a"),
+        ("*a" * 300 + "b", "a" * 4000),
+        ("**/*a*/" * 50 + "x", "aaa/" * 500),
+    ],
+)
+def test_a_pattern_of_many_stars_is_answered_at_once(
+    tmp_path: Path, pattern: str, path: str
+) -> None:
+    (tmp_path / ".gitignore").write_text(pattern)
+    rules = IgnoreRules().within(tmp_path, "")
+    assert not rules.ignores(path, is_folder=False)
+    fitting = re.sub(r"(\*\*/)+", "deep/", pattern).replace("*", "some")
+    assert rules.ignores(fitting, is_folder=False)
