@@ -71,12 +71,36 @@ FIELDS = (
     "id", "name", "reasoning", "input", "contextWindow", "maxTokens", "cost", "thinkingLevelMap",
     "compat",
 )  # fmt: skip
-COMPAT_OF_NO_USE = frozenset(
-    {"supportsToolSearch", "supportsAdditionalTools", "supportsOpenAIGrammarTools"}
-    | {"supportsMidConvoEffort", "supportsMidConvoSystemMessages", "supportsMidConvoToolAdditions"}
-    | {"supportsMidConvoToolChanges", "allowedFallbackModels"}
-)
-"""Flags of features that we have no request for."""
+COMPAT_OF_NO_USE = {
+    "anthropic-messages": {
+        "supportsMidConvoEffort", "supportsMidConvoSystemMessages", "supportsMidConvoToolChanges",
+        "allowedFallbackModels", "supportsStrictTools",
+    },
+    "openai-completions": {
+        "supportsMidConvoSystemMessages", "supportsMidConvoToolAdditions",
+        "supportsOpenAIGrammarTools",
+    },
+    "openai-responses": {
+        "supportsAdditionalTools", "supportsMidConvoEffort", "supportsMidConvoSystemMessages",
+        "supportsOpenAIGrammarTools", "supportsToolSearch", "supportsReasoningEffort",
+    },
+    "azure-openai-responses": {
+        "supportsAdditionalTools", "supportsMidConvoEffort", "supportsMidConvoSystemMessages",
+        "supportsOpenAIGrammarTools", "supportsToolSearch",
+    },
+    "bedrock-converse-stream": {"supportsStrictMode"},
+}  # fmt: skip
+"""Flags of features that we have no request for, by dialect: tools, instructions and levels that
+change within a conversation, other models in the place of one that declines, grammars and schemas
+that bind what a tool is given. Every other flag must be one that the dialect reads."""
+LEFT_OUT = {
+    # Agents of the Interactions API; generateContent does not know them.
+    "deep-research-max-preview-04-2026",
+    "deep-research-preview-04-2026",
+    # It refuses requests without the computer use tool.
+    "gemini-2.5-computer-use-preview-10-2025",
+}
+"""Models that cannot be asked in the dialect that the package gives for them."""
 
 
 def main() -> int:
@@ -123,7 +147,11 @@ def services(by_api: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
     """A provider's models by dialect and address."""
     found: dict[tuple[str, str, str], dict[str, Any]] = {}
     for api in APIS:
-        models = (each for each in by_api.get(api, {}).values() if each["type"] == "chat")
+        models = (
+            each
+            for each in by_api.get(api, {}).values()
+            if each["type"] == "chat" and each["id"] not in LEFT_OUT
+        )
         for model in sorted(models, key=lambda each: each["id"]):
             headers = model.get("headers")
             key = (api, model["baseUrl"], json.dumps(headers))
@@ -136,15 +164,16 @@ def services(by_api: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
                     "models": [],
                 },
             )
-            service["models"].append(entry(model))
+            service["models"].append(entry(model, api))
     return list(found.values())
 
 
-def entry(model: dict[str, Any]) -> dict[str, Any]:
+def entry(model: dict[str, Any], api: str) -> dict[str, Any]:
     """One model's facts, as our file has them."""
+    no_use = COMPAT_OF_NO_USE.get(api, set())
     facts = {name: model[name] for name in FIELDS if name in model}
     facts["maxTokens"] = min(facts["maxTokens"], facts["contextWindow"])
-    compat = {k: v for k, v in facts.pop("compat", {}).items() if k not in COMPAT_OF_NO_USE}
+    compat = {k: v for k, v in facts.pop("compat", {}).items() if k not in no_use}
     if compat:
         facts["compat"] = compat
     if not facts["reasoning"]:

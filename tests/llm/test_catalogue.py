@@ -1,13 +1,19 @@
 """The catalogue: its facts hang together, and it is read only when asked for."""
 
+import inspect
+import json
+import re
 import subprocess
 import sys
+from importlib import import_module
+from importlib.resources import files
 
 import pytest
 
 from pi_rpc.llm.catalogue import catalogue, provider_names
 from pi_rpc.llm.models import THINKING_LEVELS, Model, thinking_levels
 from pi_rpc.llm.provider import provider_for
+from pi_rpc.llm.providers import _anthropic_compat, _completions_compat
 
 
 def test_the_file_is_read_only_when_asked_for() -> None:
@@ -72,3 +78,67 @@ def test_the_families_people_ask_for_are_there() -> None:
         "zai/glm-5",
     ):  # fmt: skip
         assert any(ref.startswith(family) for ref in refs), family
+
+
+READERS = {
+    "anthropic-messages": (
+        _anthropic_compat.FLAGS,
+        ("_anthropic_payload", "anthropic_messages"),
+        _anthropic_compat.AnthropicCompat,
+    ),
+    "openai-completions": (
+        _completions_compat.FLAGS,
+        (
+            "_completions_payload",
+            "_completions_thinking",
+            "openai_completions",
+        ),
+        _completions_compat.Compat,
+    ),
+}
+"""Dialects whose flags have a table: the flags, the modules that act on them, the table."""
+SOURCES = {
+    "openai-responses": ("_responses_payload", "_responses_stream", "openai_responses"),
+    "azure-openai-responses": ("_responses_payload", "_responses_stream", "azure_openai_responses"),
+    "bedrock-converse-stream": ("_bedrock_payload", "_bedrock_families"),
+    "google-generative-ai": ("_google_payload",),
+    "mistral-conversations": ("_mistral_payload",),
+}
+"""Dialects that ask for a flag by its name, and the modules that do."""
+
+
+def _source(modules: tuple[str, ...]) -> str:
+    return "".join(
+        inspect.getsource(import_module(f"pi_rpc.llm.providers.{name}")) for name in modules
+    )
+
+
+def test_every_flag_of_the_catalogue_is_one_that_its_dialect_reads() -> None:
+    written = json.loads(files("pi_rpc.llm").joinpath("catalogue.json").read_bytes())
+    found: dict[str, set[str]] = {}
+    for provider in written["providers"].values():
+        for service in provider["services"]:
+            for model in service["models"]:
+                found.setdefault(service["api"], set()).update(model.get("compat", {}))
+    assert set(found) == set(READERS) | set(SOURCES)
+    for api, flags in found.items():
+        if api in READERS:
+            assert flags <= READERS[api][0], api
+        else:
+            source = _source(SOURCES[api])
+            assert {flag for flag in flags if f'"{flag}"' not in source} == set(), api
+    assert "thinkingFormat" in found["openai-completions"]
+
+
+@pytest.mark.parametrize("api", list(READERS))
+def test_every_flag_of_a_table_changes_something(api: str) -> None:
+    _, modules, table = READERS[api]
+    source = _source(modules)
+    unread = {name for name in table.__dataclass_fields__ if not re.search(rf"\.{name}\b", source)}
+    assert unread == set()
+
+
+def test_models_that_cannot_be_asked_in_their_dialect_are_left_out() -> None:
+    ids = {model.id for model in catalogue() if model.provider == "google"}
+    assert ids
+    assert not {each for each in ids if "deep-research" in each or "computer-use" in each}

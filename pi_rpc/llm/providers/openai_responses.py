@@ -22,4 +22,17 @@ def stream(
     """Ask, and yield the answer's block events; see ``pi_rpc.llm.provider.Provider``."""
     url = f"{model.base_url.rstrip('/')}/responses"
     headers = {"authorization": f"Bearer {options.api_key}"} if options.api_key else {}
+    headers.update(_session_headers(model, options))
     return respond(model, context, options, builder, url=url, headers=headers)
+
+
+def _session_headers(model: Model, options: StreamOptions) -> dict[str, str]:
+    """What leads a session's requests to the same machine at gateways that say how they route."""
+    kind = (model.compat or {}).get("sessionAffinityFormat")
+    session = options.session_id
+    if kind is None or not session or options.cache_retention == "none":
+        return {}
+    if kind == "openrouter":
+        return {"x-session-id": session}
+    headers = {"x-client-request-id": session}
+    return headers if kind == "openai-nosession" else {"session-id": session, **headers}
