@@ -99,6 +99,14 @@ class FileSystem(Protocol):
         """
         ...
 
+    async def remove(self, path: Path) -> None:
+        """Take a regular file away, or an empty directory; a symlink's target, not the link."""
+        ...
+
+    async def set_mode(self, path: Path, mode: int) -> None:
+        """Give a file the permission bits ``mode``, where the system has such."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class CommandExit:

@@ -36,6 +36,7 @@ _CODES: dict[int, tuple[PortErrorCode, str]] = {
     errno.EROFS: ("not_permitted", "cannot be written: the file system is read-only"),
     errno.EISDIR: ("is_directory", "is a directory, not a file"),
     errno.ENOTDIR: ("not_directory", "cannot exist: a part of its path is not a directory"),
+    errno.ENOTEMPTY: ("other", "is a directory that is not empty"),
     errno.EEXIST: ("not_directory", "cannot be created: a part of its path is not a directory"),
     errno.ENXIO: ("not_regular", "is not a regular file"),
     errno.EAGAIN: ("not_regular", "does not behave like a regular file: reading it would wait"),
@@ -96,6 +97,14 @@ class LocalFiles:
 
         A write that has begun is waited for, also by a cancelled caller."""
         await run_blocking(_write, path, data)
+
+    async def remove(self, path: Path) -> None:
+        """Take a regular file away, or an empty directory; a symlink's target, not the link."""
+        await run_blocking(_remove, path)
+
+    async def set_mode(self, path: Path, mode: int) -> None:
+        """Give a file the permission bits ``mode``."""
+        await run_blocking(_set_mode, path, mode)
 
 
 class LocalOpenFile:
@@ -178,6 +187,22 @@ def _write(path: Path, data: bytes) -> None:
                     "not_permitted", f"{display_text(str(path))} is read-only; it was not changed."
                 )
         atomic_replace(target, data)
+
+
+def _remove(path: Path) -> None:
+    with _translated(path):
+        target = Path(os.path.realpath(path))
+        mode = target.lstat().st_mode
+        if stat_bits.S_ISDIR(mode):
+            target.rmdir()
+        else:
+            _refuse_irregular(path, mode)
+            target.unlink()
+
+
+def _set_mode(path: Path, mode: int) -> None:
+    with _translated(path):
+        path.chmod(mode)
 
 
 def _refuse_irregular(path: Path, mode: int) -> None:
