@@ -38,6 +38,18 @@ def _run(arguments: argparse.Namespace) -> int:
             from pi_rpc.headless.schema import run_schema
 
             return run_schema(arguments)
+        case "auth":
+            from pi_rpc.headless.auth import run_auth
+
+            return run_auth(arguments)
+        case "models":
+            from pi_rpc.headless.models import run_models
+
+            return run_models(arguments)
+        case "doctor":
+            from pi_rpc.headless.doctor import run_doctor
+
+            return run_doctor(arguments)
         case "local":
             from pi_rpc.headless.local import run_local
 
@@ -114,5 +126,41 @@ def _add_commands(parser: argparse.ArgumentParser) -> None:
     kind.add_argument("--write", dest="kind", action="store_const", const="write")
     kind.add_argument("--check", dest="kind", action="store_const", const="check")
     schema.set_defaults(kind="json")
+    _add_model_commands(commands)
     local = commands.add_parser("local", help="the embedded model")
     local.add_argument("action", choices=("install", "status"))
+
+
+def _add_model_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    auth = commands.add_parser("auth", help="the keys of providers")
+    actions = auth.add_subparsers(dest="action", metavar="ACTION", required=True)
+    status = actions.add_parser("status", help="where keys come from, and whether they can be used")
+    status.add_argument("provider", nargs="?")
+    status.add_argument("--all", action="store_true", help="providers without a key, too")
+    status.add_argument("--json", action="store_true", help="print one object of JSON")
+    store = actions.add_parser(
+        "set", help="store a key in auth.json; it is read from standard input, or asked for"
+    )
+    store.add_argument("provider")
+    other = store.add_mutually_exclusive_group()
+    other.add_argument(
+        "--env", metavar="NAME", dest="key_variable", help="an environment variable has the key"
+    )
+    other.add_argument(
+        "--from-command", metavar="LINE", dest="key_command", help="a shell command prints the key"
+    )
+    remove = actions.add_parser("remove", help="forget what auth.json has of a provider")
+    remove.add_argument("provider")
+    models = commands.add_parser("models", help="list models, or check that one answers")
+    models.add_argument(
+        "pattern", nargs="?", help="what to look for, as --model takes it: sonnet, openai/gpt-5"
+    )
+    models.add_argument("--json", action="store_true", help="print one object of JSON")
+    models.add_argument("--usable", action="store_true", help="only those that can be asked")
+    models.add_argument(
+        "--check",
+        metavar="PROVIDER",
+        help="ask its default model, or the one named as provider/id, one tiny question",
+    )
+    doctor = commands.add_parser("doctor", help="what is configured, what is missing")
+    doctor.add_argument("--json", action="store_true", help="print one object of JSON")

@@ -8,6 +8,7 @@ changes here counts at once.
 
 import difflib
 from dataclasses import dataclass
+from typing import Any
 
 from pi_rpc._os.threads import run_blocking
 from pi_rpc.harness.credentials import ENVIRONMENT_KEYS, CredentialStatus, KeyForm
@@ -24,6 +25,24 @@ class ProviderKey:
     name: str
     """The provider's, for people."""
     status: CredentialStatus
+
+    def described(self) -> dict[str, Any]:
+        """The fields of the wire's ``ProviderAuth``; what is not known is not among them."""
+        status = self.status
+        optional = {
+            "form": status.form,
+            "expires": status.expires,
+            "problem": status.problem,
+            "hint": status.hint,
+        }
+        return {
+            "provider": status.provider,
+            "name": self.name,
+            "source": status.source,
+            "kind": status.kind,
+            "usable": status.usable,
+            **{name: value for name, value in optional.items() if value is not None},
+        }
 
 
 async def keys(services: Services) -> list[ProviderKey]:

@@ -59,18 +59,11 @@ HANDLERS = {
 
 def provider_auth(key: ProviderKey) -> a.ProviderAuth:
     """What is known of a credential, as it crosses the wire."""
-    status = key.status
-    return a.ProviderAuth(
-        provider=status.provider,
-        name=key.name,
-        source=status.source,
-        kind=status.kind,
-        usable=status.usable,
-        form=status.form or UNSET,
-        expires=UNSET if status.expires is None else status.expires,
-        problem=wire_text(status.problem) if status.problem else UNSET,
-        hint=wire_text(status.hint) if status.hint else UNSET,
-    )
+    fields = key.described()
+    for name in ("problem", "hint"):
+        if name in fields:
+            fields[name] = wire_text(fields[name])
+    return a.ProviderAuth(**fields)
 
 
 def _given(params: a.AuthSetParams) -> tuple[str, str, KeyForm]:

@@ -23,8 +23,11 @@ async def handle_model_list(connection: Connection, request: Request) -> r.Model
     provider = params.provider if params.provider is not UNSET else None
     found = registry.models() if provider is None else registry.models_of(provider)
     words = params.query.casefold().split() if params.query is not UNSET else []
-    # Of providers, not of models: there are forty of the one and a thousand of the other.
-    usable = {model.provider: registry.authenticated(model) for model in found}
+    usable: dict[str, bool] = {}
+    for model in found:
+        # Asked once for a provider: there are a thousand models and forty of these.
+        if model.provider not in usable:
+            usable[model.provider] = registry.authenticated(model)
     fitting = [
         model
         for model in found

@@ -1,0 +1,31 @@
+"""Text in columns, safe to show in a terminal.
+
+Owns the layout. Does not own what is in the cells.
+"""
+
+import unicodedata
+from collections.abc import Sequence
+
+__all__ = ["in_columns", "printable"]
+
+
+def in_columns(rows: Sequence[Sequence[str]], gap: str = "  ") -> list[str]:
+    """A line for each row; columns are as wide as their widest cell, the last one as it is."""
+    shown = [[printable(cell) for cell in row] for row in rows]
+    widths = [max(_width(cell) for cell in column) for column in zip(*shown, strict=True)]
+    return [
+        gap.join(
+            cell + " " * (width - _width(cell)) for cell, width in zip(row, widths, strict=True)
+        ).rstrip()
+        for row in shown
+    ]
+
+
+def printable(text: str) -> str:
+    """``text`` on one line, without what a terminal would obey."""
+    return "".join(char if char.isprintable() else " " for char in text)
+
+
+def _width(text: str) -> int:
+    wide = sum(unicodedata.east_asian_width(char) in "WF" for char in text)
+    return len(text) + wide
