@@ -48,7 +48,7 @@ class Cell:
     url: str = PLAIN
     environ: Mapping[str, str] = field(default_factory=dict)
     idle_s: float = 20.0
-    abort: Literal["no", "waiting", "streaming"] = "no"
+    abort: Literal["no", "waiting", "streaming", "leaving"] = "no"
 
 
 Fault: TypeAlias = Callable[[Dialect], Cell | Impossible]

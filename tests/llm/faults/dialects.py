@@ -31,6 +31,8 @@ class Dialect(ABC):
     """What we say about a stream without its end."""
     bodies_name_failures: ClassVar[bool] = True
     """A failure can be told from the body of an answer alone."""
+    after_stop: ClassVar[int] = 0
+    """How many events come after the one that says why a reply ended."""
     calls_are_whole: ClassVar[bool] = False
     """A tool call comes in one event, with its arguments decoded."""
 
@@ -89,6 +91,7 @@ class Completions(Dialect):
     provider = "openai"
     base_path = "/v1"
     ended_early = "ended without finish_reason"
+    after_stop = 2
 
     @staticmethod
     def _chunk(delta: dict[str, Any], finish_reason: str | None = None) -> dict[str, Any]:
@@ -207,6 +210,7 @@ class Anthropic(Dialect):
     api = "anthropic-messages"
     provider = "anthropic"
     ended_early = "ended before message_stop"
+    after_stop = 1
 
     def frame(self, event: Any) -> bytes:
         return b"event: " + event["type"].encode() + b"\n" + super().frame(event)
@@ -305,6 +309,7 @@ class Bedrock(Dialect):
     provider = "amazon-bedrock"
     kind = CONTENT_TYPE
     ended_early = "ended without"
+    after_stop = 1
     bodies_name_failures = False
 
     def frame(self, event: Any) -> bytes:

@@ -153,3 +153,9 @@ def abort_while_waiting(dialect: Dialect) -> Cell:
 def abort_while_streaming(dialect: Dialect) -> Cell:
     script = streams(dialect, begun(dialect), then="stay")
     return Cell(script=script, expect=Expect(keeps="a piece"), abort="streaming")
+
+
+@fault("reader who leaves early")
+def left_early(dialect: Dialect) -> Cell:
+    script = streams(dialect, begun(dialect), then="stay")
+    return Cell(script=script, expect=Expect(keeps="a piece"), abort="leaving")

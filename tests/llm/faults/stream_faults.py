@@ -257,6 +257,15 @@ def stays_open(dialect: Dialect) -> Cell:
     return succeeds(streams(dialect, dialect.whole(), then="stay"))
 
 
+@fault("cut after the reason of the end")
+def cut_after_the_end(dialect: Dialect) -> Cell:
+    """The reply is whole; only its numbers may be missing."""
+    end = dialect.end()
+    sent = dialect.frames([*dialect.said(*PIECES), *end[: len(end) - dialect.after_stop]])
+    piece = b"%x\r\n%s\r\n1000\r\ndata: {" % (len(sent), sent)
+    return succeeds(streams(dialect, piece, lines=("transfer-encoding: chunked",)))
+
+
 @fault("whole call")
 def whole_call(dialect: Dialect) -> Cell:
     events = [*dialect.said(*PIECES), *dialect.call(ARGUMENTS), *dialect.end(after_call=True)]

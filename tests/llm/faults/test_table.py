@@ -138,9 +138,13 @@ async def ask(
     async with anyio.create_task_group() as tasks:
         if cell.abort == "waiting":
             tasks.start_soon(abort_when_asked)
-        async for event in stream:
-            if cell.abort == "streaming" and isinstance(event, TextDelta):
+        while (batch := await stream.next_batch()) is not None:
+            if not any(isinstance(event, TextDelta) for event in batch):
+                continue
+            if cell.abort == "streaming":
                 abort.abort()
+            elif cell.abort == "leaving":
+                await stream.aclose()
     return stream, await stream.result()
 
 
