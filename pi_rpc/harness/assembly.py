@@ -118,10 +118,13 @@ class Models:
     async def _signed(self, model: Model, options: StreamOptions) -> StreamOptions:
         try:
             key = options.api_key or await self.credentials.api_key(model.provider)
-            headers = {**await self.credentials.headers(model), **options.headers}
+            own = await self.credentials.headers(model)
         except CredentialError as error:
             raise AuthError(error.message) from None
-        return replace(options, api_key=key, headers=headers)
+        headers = {**own, **options.headers}
+        # A header of any name may hold a credential.
+        secrets = (*options.secrets, *own.values())
+        return replace(options, api_key=key, headers=headers, secrets=secrets)
 
     async def aclose(self) -> None:
         """End the embedded model and close connections."""

@@ -62,6 +62,8 @@ class StreamOptions:
     """Most output tokens; None means the model's own limit."""
     temperature: float | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
+    secrets: tuple[str, ...] = ()
+    """What no error text may show, beside the key and what headers called after keys hold."""
     session_id: str | None = None
     """Lets a provider route to a warm prompt cache."""
     cache_retention: CacheRetention = "short"

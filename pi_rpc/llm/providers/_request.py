@@ -136,7 +136,7 @@ async def event_request(
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise BadRequestError(f"the request cannot be written as JSON: {error}") from error
     url, (user, password) = _without_credential(url)
-    secrets = [options.api_key or "", password, unquote(password)]
+    secrets = [options.api_key or "", password, unquote(password), *options.secrets]
     if user or password:
         basic = b64encode(f"{unquote(user)}:{unquote(password)}".encode()).decode()
         merged.setdefault("authorization", f"Basic {basic}")
