@@ -5,26 +5,32 @@ the editor's truth. Paths are absolute. Every method that fails raises ``PortErr
 model or a person can act on."""
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
 
+from pi_rpc.agent.seen_files import SeenFiles
 from pi_rpc.llm.abort import AbortSignal
 
 __all__ = [
     "Asker",
     "Choice",
     "CommandExit",
+    "FileChange",
+    "FileChangeKind",
+    "FileChanges",
     "FileStat",
     "FileSystem",
     "NobodyAsks",
+    "NobodyListens",
     "NoticeLevel",
     "OpenFile",
     "PortError",
     "PortErrorCode",
     "Shell",
     "ToolContext",
+    "Written",
 ]
 
 PortErrorCode: TypeAlias = Literal[
@@ -73,6 +79,19 @@ class OpenFile(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What became of a write."""
+
+    content: bytes | None = None
+    """What the file holds now; None: what was given, byte for byte."""
+    altered: bool = False
+    """An editor has made something else of it, when it took it or when it saved it."""
+    unsaved: str = ""
+    """Why it stands in an editor only and the disk has the older content, in words that follow
+    "because"; empty: it is on the disk."""
+
+
 class FileSystem(Protocol):
     """Files, as the person in front of the editor sees them."""
 
@@ -92,11 +111,18 @@ class FileSystem(Protocol):
         """The whole file; ``too_large`` when it has more than ``limit`` bytes."""
         ...
 
-    async def write(self, path: Path, data: bytes) -> None:
+    async def write(self, path: Path, data: bytes, *, base: bytes | None = None) -> Written:
         """Replace the file as one step, creating parents; the old content survives a failure.
 
-        Mode and ownership stay; a symlink's target is replaced, not the link.
+        Mode and ownership stay; a symlink's target is replaced, not the link. ``base`` is the
+        content that ``data`` was made from: what an editor shows is replaced only while it is
+        that, and ``changed`` raised otherwise; without ``base`` unsaved changes of the person are
+        never replaced. A write to the disk that has begun is finished, also for a cancelled caller.
         """
+        ...
+
+    def unsaved(self) -> Sequence[Path]:
+        """Files that were read or written here as an editor shows them and are not saved yet."""
         ...
 
     async def remove(self, path: Path) -> None:
@@ -259,6 +285,47 @@ class NobodyAsks:
         """Nobody sees it."""
 
 
+FileChangeKind: TypeAlias = Literal["created", "changed", "deleted"]
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """A file is not what it was."""
+
+    path: Path
+    """Absolute."""
+    kind: FileChangeKind
+
+
+class FileChanges(Protocol):
+    """Hears which files a call changed."""
+
+    def changed(self, changes: Sequence[FileChange], tool_call_id: str | None = None) -> None:
+        """A call, or a person, has changed these; called once for each call."""
+        ...
+
+    def around_command(
+        self, cwd: Path, tool_call_id: str | None = None
+    ) -> AbstractAsyncContextManager[None]:
+        """Within it a command runs in ``cwd``; what it changes is found out as far as that is
+        cheap. Never fails."""
+        ...
+
+
+class NobodyListens:
+    """The ``FileChanges`` where nobody wants to know."""
+
+    def changed(self, changes: Sequence[FileChange], tool_call_id: str | None = None) -> None:
+        """Nobody hears it."""
+
+    def around_command(
+        self, cwd: Path, tool_call_id: str | None = None
+    ) -> AbstractAsyncContextManager[None]:
+        """Nothing is looked at."""
+        del cwd, tool_call_id
+        return nullcontext()
+
+
 @dataclass(frozen=True, slots=True)
 class ToolContext:
     """What a tool works in and with. Every tool is given one."""
@@ -274,5 +341,9 @@ class ToolContext:
     """Default time limit of commands; None for none."""
     supports_images: bool = True
     """The current model can be shown images."""
+    seen: SeenFiles = field(default_factory=SeenFiles)
+    """What the model knows of files; one for a session."""
+    changes: FileChanges = field(default_factory=NobodyListens)
+    """Is told which files tools change."""
     app: Any = None
     """Whatever the application that embeds the agent wants its own tools to reach."""

@@ -8,7 +8,7 @@ import errno
 import io
 import os
 import stat as stat_bits
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
@@ -16,7 +16,7 @@ import anyio
 
 from pi_rpc._os.files import atomic_replace
 from pi_rpc._os.threads import run_blocking
-from pi_rpc.agent.ports import FileStat, PortError, PortErrorCode
+from pi_rpc.agent.ports import FileStat, PortError, PortErrorCode, Written
 from pi_rpc.tools._paths import display_text
 from pi_rpc.tools._truncate import format_size
 
@@ -92,11 +92,18 @@ class LocalFiles:
                 pieces.append(piece)
         return b"".join(pieces)
 
-    async def write(self, path: Path, data: bytes) -> None:
+    async def write(self, path: Path, data: bytes, *, base: bytes | None = None) -> Written:
         """Replace the file as one step, creating parents; the old content survives a failure.
 
-        A write that has begun is waited for, also by a cancelled caller."""
+        A write that has begun is waited for, also by a cancelled caller. No editor is known here,
+        so ``base`` has no effect."""
+        del base
         await run_blocking(_write, path, data)
+        return Written()
+
+    def unsaved(self) -> Sequence[Path]:
+        """None: what is written is on the disk."""
+        return ()
 
     async def remove(self, path: Path) -> None:
         """Take a regular file away, or an empty directory; a symlink's target, not the link."""

@@ -56,8 +56,9 @@ def encoded(text: str, name: str) -> bytes:
 @asynccontextmanager
 async def exclusive_change(
     files: FileSystem, path: Path, signal: AbortSignal
-) -> AsyncIterator[None]:
-    """Hold the right to change a file; other calls wait their turn, first come, first served.
+) -> AsyncIterator[Path]:
+    """Hold the right to change a file, and know its real path; other calls wait their turn, first
+    come, first served.
 
     Files are told apart by their real path; a file that does not exist yet by where it would be.
     An abort that has happened, or happens while waiting, is a ``ToolFailure``.
@@ -67,7 +68,7 @@ async def exclusive_change(
     async with _held(_lock("name", path), signal):
         real = await files.real_path(path)
         async with _held(_lock("file", real), signal):
-            yield
+            yield real
 
 
 @asynccontextmanager

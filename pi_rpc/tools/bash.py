@@ -14,6 +14,7 @@ from pi_rpc.agent.ports import CommandExit, ToolContext
 from pi_rpc.agent.tool import AgentTool, OnUpdate, ToolDescription, ToolFailure, ToolResult
 from pi_rpc.llm.abort import AbortSignal
 from pi_rpc.tools._command_output import FULL_OUTPUT_LIMIT, CommandOutput
+from pi_rpc.tools._freshness import unsaved_note
 from pi_rpc.tools._steps import port_failures
 from pi_rpc.tools._truncate import MAX_BYTES, MAX_LINES, Truncation, format_size
 from pi_rpc.tools.command_runs import run_command
@@ -75,7 +76,6 @@ async def _execute(
     on_update: OnUpdate,
     context: ToolContext,
 ) -> ToolResult:
-    del tool_call_id
     timeout_s = _time_limit(params.get("timeout"), context.command_timeout_s)
 
     def on_live(delta: str, omitted_bytes: int) -> None:
@@ -83,17 +83,20 @@ async def _execute(
         on_update(ToolResult(content=[], delta=delta, omitted_bytes=omitted))
 
     on_update(ToolResult(content=[], delta=""))
+    unsaved = context.files.unsaved()
+    note = unsaved_note(unsaved, context.cwd) if unsaved else None
     with port_failures():
-        run = await run_command(
-            context.shell,
-            params["command"],
-            cwd=context.cwd,
-            env=context.environment,
-            timeout_s=timeout_s,
-            signal=signal,
-            on_live=on_live,
-        )
-    return _result(run.output, run.exit, timeout_s)
+        async with context.changes.around_command(context.cwd, tool_call_id):
+            run = await run_command(
+                context.shell,
+                params["command"],
+                cwd=context.cwd,
+                env=context.environment,
+                timeout_s=timeout_s,
+                signal=signal,
+                on_live=on_live,
+            )
+    return _result(run.output, run.exit, timeout_s, note)
 
 
 def _time_limit(asked: Any, usual: float | None) -> float | None:
@@ -109,12 +112,16 @@ def _time_limit(asked: Any, usual: float | None) -> float | None:
     return float(asked) or None
 
 
-def _result(output: CommandOutput, end: CommandExit, timeout_s: float | None) -> ToolResult:
+def _result(
+    output: CommandOutput, end: CommandExit, timeout_s: float | None, unsaved: str | None
+) -> ToolResult:
     shown = output.shown()
     outcome = _outcome(end, timeout_s)
     notes = [_note(shown, output)] if shown.truncated else []
     if outcome is not None:
         notes.append(outcome)
+    if unsaved is not None:
+        notes.append(unsaved)
     content = shown.content or "(no output)"
     if notes:
         content = "\n\n".join([content.removesuffix("\n"), *notes])

@@ -9,17 +9,18 @@ forgivingly would hold the interpreter for long, and such files are rarely prose
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
-import anyio
 import anyio.lowlevel
 
 from pi_rpc._os.threads import run_blocking
-from pi_rpc.agent.ports import ToolContext
+from pi_rpc.agent.ports import FileChange, ToolContext, Written
 from pi_rpc.agent.tool import AgentTool, OnUpdate, ToolDescription, ToolFailure, ToolResult
 from pi_rpc.llm.abort import AbortSignal
 from pi_rpc.tools._diff import diff_of_splices
 from pi_rpc.tools._edits import Edit, EditedText, EditError, apply_edits
+from pi_rpc.tools._freshness import changed_since_read, differs, note_written, written_note
 from pi_rpc.tools._paths import display_text, locations_of, resolve_path, title_path
 from pi_rpc.tools._steps import encoded, exclusive_change, port_failures, stop_if_aborted
 
@@ -64,7 +65,8 @@ _PARAMETERS: dict[str, Any] = {
 
 
 def edit_tool() -> AgentTool:
-    """The ``edit`` tool. Details: ``{diff, patch, firstChangedLine, diffTruncated?, fuzzy?}``."""
+    """The ``edit`` tool. Details: ``{diff, patch, firstChangedLine, diffTruncated?, fuzzy?,
+    unsaved?}``."""
     return AgentTool(
         name="edit",
         label="Edit",
@@ -127,37 +129,61 @@ async def _execute(
     on_update: OnUpdate,
     context: ToolContext,
 ) -> ToolResult:
-    del tool_call_id, on_update
+    del on_update
     shown = display_text(params["path"])
     edits = [Edit(edit["oldText"], edit["newText"]) for edit in params["edits"]]
     for index, edit in enumerate(edits):
         encoded(edit.new, f"edits[{index}].newText")
-    files = context.files
     with port_failures(f"Could not edit {shown}. "):
         path = resolve_path(params["path"], context.cwd)
-        async with exclusive_change(files, path, signal):
-            before = await files.stat(path)
-            data = await files.read(path, limit=MAX_FILE_BYTES)
-            stop_if_aborted(signal)
-            new_data, edited, details = await run_blocking(_edited, data, edits, shown)
-            after = await files.stat(path)
-            if (before.size, before.mtime_ns) != (after.size, after.mtime_ns):
-                raise ToolFailure(
-                    f"{shown} was changed by another program in the meantime, so it was left "
-                    "alone. Read it again and repeat what is still needed.",
-                    {"code": "changed"},
-                )
-            stop_if_aborted(signal)
-            await anyio.lowlevel.checkpoint_if_cancelled()
-            with anyio.CancelScope(shield=True):  # the next in line must not meet half a write
-                await files.write(path, new_data)
+        async with exclusive_change(context.files, path, signal) as real:
+            edited, written, details = await _change(
+                context, path, real, edits, shown=shown, signal=signal
+            )
+    context.changes.changed([FileChange(path, "changed")], tool_call_id)
     text = f"Successfully replaced {len(edits)} block{'' if len(edits) == 1 else 's'} in {shown}."
     if edited.fuzzy:
         text += (
             " Some oldText differed from the file in quotes, dashes or white space, "
             "and was matched nevertheless."
         )
+    if note := written_note(written, shown):
+        text += f" {note}"
+    if written.unsaved:
+        details["unsaved"] = True
     return ToolResult.of_text(text, details=details)
+
+
+async def _change(
+    context: ToolContext,
+    path: Path,
+    real: Path,
+    edits: list[Edit],
+    *,
+    shown: str,
+    signal: AbortSignal,
+) -> tuple[EditedText, Written, dict[str, Any]]:
+    """How the file was changed, what became of it, and the details."""
+    files, seen = context.files, context.seen
+    before = await files.stat(path)
+    data = await files.read(path, limit=MAX_FILE_BYTES)
+    stop_if_aborted(signal)
+    known = seen.mark_of(real)
+    if known is not None and await run_blocking(differs, known, data, before):
+        raise changed_since_read(shown)
+    new_data, edited, details = await run_blocking(_edited, data, edits, shown)
+    after = await files.stat(path)
+    if (before.size, before.mtime_ns) != (after.size, after.mtime_ns):
+        raise ToolFailure(
+            f"{shown} was changed by another program in the meantime, so it was left alone. Read "
+            "it again and repeat what is still needed.",
+            {"code": "changed"},
+        )
+    stop_if_aborted(signal)
+    await anyio.lowlevel.checkpoint_if_cancelled()
+    written = await files.write(path, new_data, base=data)
+    await note_written(context, path, real, new_data, written)
+    return edited, written, details
 
 
 def _edited(data: bytes, edits: list[Edit], shown: str) -> tuple[bytes, EditedText, dict[str, Any]]:

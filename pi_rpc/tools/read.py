@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pi_rpc.agent.ports import FileSystem, OpenFile, PortError, ToolContext
+from pi_rpc.agent.ports import FileStat, FileSystem, OpenFile, PortError, ToolContext
 from pi_rpc.agent.tool import (
     AgentTool,
     OnUpdate,
@@ -24,6 +24,7 @@ from pi_rpc.agent.tool import (
 )
 from pi_rpc.llm.abort import AbortSignal
 from pi_rpc.llm.messages import ImageBlock, TextBlock
+from pi_rpc.tools._freshness import ContentMark
 from pi_rpc.tools._lines import LineWindow
 from pi_rpc.tools._paths import (
     display_text,
@@ -94,7 +95,7 @@ async def _execute(
     text = params["path"]
     first = max(params.get("offset") or 1, 1)
     with port_failures():
-        path = await _find(context.files, resolve_path(text, context.cwd))
+        path, stat = await _find(context.files, resolve_path(text, context.cwd))
         stop_if_aborted(signal)
         async with context.files.open(path) as file:
             head = await file.read(_SNIFF)
@@ -103,33 +104,37 @@ async def _execute(
                 if (reason := binary_reason(head)) is not None:
                     raise ToolFailure(f"{display_text(text)} {reason}")
                 window = LineWindow(first, params.get("limit"))
-                await _read_lines(file, head, window, signal)
+                content = ContentMark()
+                await _read_lines(file, head, window, content, signal)
+                real = await context.files.real_path(path)
+                context.seen.note(real, content.mark(stat))
                 return _text_result(display_text(text), path, window)
         return await _image_result(context, path, display_text(text), image)
 
 
-async def _find(files: FileSystem, path: Path) -> Path:
+async def _find(files: FileSystem, path: Path) -> tuple[Path, FileStat]:
     """The path, or the first of its other spellings that exists where it does not."""
     try:
-        await files.stat(path)
+        return path, await files.stat(path)
     except PortError as error:
         if error.code != "not_found":
             raise
         for other in spellings_on_disk(path):
             try:
-                await files.stat(other)
+                return other, await files.stat(other)
             except PortError:  # the error of the spelling that was asked for says more
                 continue
-            return other
         raise
-    return path
 
 
-async def _read_lines(file: OpenFile, head: bytes, window: LineWindow, signal: AbortSignal) -> None:
+async def _read_lines(
+    file: OpenFile, head: bytes, window: LineWindow, content: ContentMark, signal: AbortSignal
+) -> None:
     piece = head
     while piece:
         stop_if_aborted(signal)
         window.feed(piece)
+        content.feed(piece)
         piece = await file.read(_PIECE)
 
 

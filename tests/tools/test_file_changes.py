@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 import pi_rpc.tools._steps as steps
-from pi_rpc.agent.ports import FileStat, ToolContext
+from pi_rpc.agent.ports import FileStat, ToolContext, Written
 from pi_rpc.agent.tool import AgentTool, ToolFailure
 from pi_rpc.llm.abort import AbortController
 from pi_rpc.tools._local_files import LocalFiles
@@ -31,15 +31,17 @@ class GatedFiles(LocalFiles):
         self.at_once = 0
         self.most_at_once = 0
 
-    async def write(self, path: Path, data: bytes) -> None:
+    async def write(self, path: Path, data: bytes, *, base: bytes | None = None) -> Written:
         self.begun.append(path)
         self.first_begun.set()
         self.at_once += 1
         self.most_at_once = max(self.most_at_once, self.at_once)
         try:
-            with anyio.fail_after(10):  # of its own: a write is shielded from the test's
+            # As a write to the disk: one that has begun is finished.
+            with anyio.fail_after(10, shield=True):
                 await self.gate.wait()
-            await super().write(path, data)
+            with anyio.CancelScope(shield=True):
+                return await super().write(path, data, base=base)
         finally:
             self.at_once -= 1
 
@@ -204,9 +206,9 @@ class StoppingFiles(LocalFiles):
         with anyio.CancelScope(shield=True):
             return await super().stat(path)
 
-    async def write(self, path: Path, data: bytes) -> None:
+    async def write(self, path: Path, data: bytes, *, base: bytes | None = None) -> Written:
         self._enter("write")
-        await super().write(path, data)
+        return await super().write(path, data, base=base)
 
 
 @pytest.mark.parametrize("by", ["cancel", "abort"])
