@@ -79,6 +79,14 @@ class OwnFile(_Section):
         "Time limit of each call of a hook that was given none of its own, and of loading an"
         " extension; 0 for none.",
     )
+    editor_timeout_seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] = _key(
+        5.0, "How long an editor may take to read, change or save a document."
+    )
+    local_servers: bool = _key(
+        True,
+        "Look for model servers on this machine: Ollama, llama.cpp, LM Studio."
+        " `PI_RPC_LOCAL_SERVERS=off` in the environment turns it off, too.",
+    )
 
 
 class SettingsFile(_Section):

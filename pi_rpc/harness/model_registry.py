@@ -1,10 +1,11 @@
 """The models there are, which one a name means, and which one is asked by default.
 
-Owns the merge of the catalogue, ``models.json``, the embedded model and the scripted one. What a
+Owns the merge of the catalogue, ``models.json``, the servers of this machine, the embedded model
+and the scripted one. What a
 name means is ``pi_rpc.harness.model_names``'s, keys are ``pi_rpc.harness.credentials``'s."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from pi_rpc.harness.credentials import Credentials, CredentialStatus
@@ -35,8 +36,13 @@ class ModelRegistry:
         credentials: Credentials | None = None,
         *,
         environ: Mapping[str, str] | None = None,
+        served: Callable[[], list[Model]] | None = None,
     ) -> None:
-        """``folder`` is the agent directory; ``credentials`` say which models can be asked."""
+        """``folder`` is the agent directory; ``credentials`` say which models can be asked.
+
+        ``served`` are the models that servers of this machine have now, and need no key.
+        """
+        self._served = served or list
         self._environ: Mapping[str, str] = os.environ if environ is None else environ
         folder = agent_dir(self._environ) if folder is None else folder
         self._custom = custom_models_file(folder)
@@ -48,14 +54,14 @@ class ModelRegistry:
         """Every model, those a person would rather mean first.
 
         The models of ``models.json`` in its order; the catalogue's, provider by provider, each
-        provider's best default first; the embedded model when it is installed; the scripted one
-        when ``PI_RPC_SCRIPT`` names a script.
+        provider's best default first; those that servers of this machine have; the embedded model
+        when it is installed; the scripted one when ``PI_RPC_SCRIPT`` names a script.
         """
         from pi_rpc.llm.catalogue import catalogue
 
         custom = self._custom.current()
         found = {model.ref: model for model in custom.models}
-        for model in (*custom.applied(catalogue()), *self._built_in()):
+        for model in (*custom.applied(catalogue()), *self._served(), *self._built_in()):
             found.setdefault(model.ref, model)
         return list(found.values())
 
@@ -65,7 +71,11 @@ class ModelRegistry:
 
         custom = self._custom.current()
         found = {model.ref: model for model in custom.models if model.provider == provider}
-        for model in (*custom.applied(models_of(provider)), *self._built_in()):
+        for model in (
+            *custom.applied(models_of(provider)),
+            *self._served(),
+            *self._built_in(),
+        ):
             if model.provider == provider:
                 found.setdefault(model.ref, model)
         return list(found.values())
@@ -90,6 +100,8 @@ class ModelRegistry:
 
         if model.ref == LOCAL_MODEL.ref or model.provider == _SCRIPTED:
             return True
+        if any(each.provider == model.provider for each in self._served()):
+            return True
         return self._credentials.has(model.provider)
 
     def unusable(self, model: Model) -> str:
@@ -99,9 +111,10 @@ class ModelRegistry:
         return f"{reason}: {status.hint}" if status.hint else reason
 
     def status(self, provider: str) -> CredentialStatus:
-        """What is known of the credential of ``provider``; the built-in models need none."""
+        """What is known of the credential of ``provider``; what runs on this machine needs none."""
         status = self._credentials.status(provider)
-        if status.kind == "none" and any(each.provider == provider for each in self._built_in()):
+        here = (*self._served(), *self._built_in())
+        if status.kind == "none" and any(each.provider == provider for each in here):
             return CredentialStatus(provider=provider, source="none", kind="not_needed")
         return status
 
@@ -114,7 +127,8 @@ class ModelRegistry:
 
         custom = self._custom.current()
         names = {model.provider: model.provider for model in custom.models} | provider_names()
-        names |= {model.provider: model.provider for model in self._built_in()}
+        here = (*self._served(), *self._built_in())
+        names |= {model.provider: model.provider for model in here}
         named = {each.id: each.name for each in custom.providers.values() if each.name}
         return {provider: named.get(provider, name) for provider, name in names.items()}
 

@@ -130,6 +130,11 @@ class Settings:
     hook_timeout_s: float = 10.0
     """``piRpc.hookTimeoutSeconds``: time limit of a hook that was given none, and of loading an
     extension; 0 for none."""
+    editor_timeout_s: float = 5.0
+    """``piRpc.editorTimeoutSeconds``: how long an editor may take to read, change or save a
+    document."""
+    local_servers: bool = True
+    """``piRpc.localServers``: look for model servers on this machine."""
 
 
 def load_settings(folder: Path, project: Path | None = None) -> tuple[Settings, list[str]]:
@@ -246,4 +251,6 @@ def _settings(file: "SettingsFile", folder: Path) -> Settings:
         default_project_trust=file.default_project_trust,
         command_timeout_s=file.pi_rpc.command_timeout_seconds,
         hook_timeout_s=file.pi_rpc.hook_timeout_seconds,
+        editor_timeout_s=file.pi_rpc.editor_timeout_seconds,
+        local_servers=file.pi_rpc.local_servers,
     )

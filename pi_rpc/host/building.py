@@ -14,6 +14,7 @@ from pi_rpc._os.threads import run_blocking
 from pi_rpc.agent.ports import Asker, ToolContext
 from pi_rpc.harness.configuration import SessionConfiguration
 from pi_rpc.harness.harness import AgentHarness
+from pi_rpc.host.edited_files import EditedFiles
 from pi_rpc.host.hosted import HostedSession, SessionOptions
 from pi_rpc.host.project import ProjectSetup, load_project
 from pi_rpc.host.questions import FrontDoorAsker
@@ -41,7 +42,7 @@ async def build(
     cwd = options.cwd or Path(session.cwd)
     try:
         project = await run_blocking(load_project, services.folder, cwd)
-        configuration = _configuration(services, defaults, options, session, project)
+        configuration = await _configuration(services, defaults, options, session, project)
     except BaseException:
         await session.aclose()
         raise
@@ -52,18 +53,22 @@ async def build(
             await hosted.pressure()
 
     asker = FrontDoorAsker()
+    tool_context = _tool_context(services, session, cwd, asker)
+    files = EditedFiles(tool_context.files)
     harness = AgentHarness(
         session=session,
         configuration=configuration,
         stream_fn=services.stream,
-        tool_context=_tool_context(services, session, cwd, asker),
+        tool_context=replace(tool_context, files=files),
         task_group=task_group,
         pressure=pressure,
     )
     harness.hooks.time_limit_s = project.settings.hook_timeout_s or math.inf
     harness.queue.modes["steer"] = project.settings.steering_mode
     harness.queue.modes["followUp"] = project.settings.follow_up_mode
-    hosted = HostedSession(harness, ephemeral=options.ephemeral, asker=asker, project=project)
+    hosted = HostedSession(
+        harness, files, ephemeral=options.ephemeral, asker=asker, project=project
+    )
     return hosted, project
 
 
@@ -81,7 +86,7 @@ def take_over(harness: AgentHarness, source: AgentHarness) -> None:
     harness.queue.modes.update(source.queue.modes)
 
 
-def _configuration(
+async def _configuration(
     services: Services,
     defaults: SessionOptions,
     options: SessionOptions,
@@ -90,7 +95,9 @@ def _configuration(
 ) -> SessionConfiguration:
     branch = session.branch()
     context = build_context(branch)
-    model, level = services.choose_model(options.model or defaults.model, context.model)
+    named, recorded = options.model or defaults.model, context.model
+    await services.look_for_model(named or (recorded[0] if recorded else None))
+    model, level = services.choose_model(named, recorded)
     mode = options.permission_mode or defaults.permission_mode or "ask"
     tools = services.tools()
     return SessionConfiguration(

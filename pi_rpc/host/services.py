@@ -19,12 +19,16 @@ from pi_rpc.harness.extensions import ExtensionSource, installed_extensions
 from pi_rpc.harness.model_registry import ModelRegistry, UnknownModelError
 from pi_rpc.harness.paths import agent_dir
 from pi_rpc.harness.settings import Settings, load_settings
+from pi_rpc.llm.local_servers import LIMIT_S, LOCAL_PROVIDERS, LocalServers
 from pi_rpc.llm.messages import ThinkingLevel
 from pi_rpc.llm.models import Model
 from pi_rpc.llm.provider import Context, StreamOptions
 from pi_rpc.llm.stream import AssistantMessageStream
 
-__all__ = ["Services"]
+__all__ = ["LOCAL_SERVERS_VARIABLE", "Services"]
+
+LOCAL_SERVERS_VARIABLE = "PI_RPC_LOCAL_SERVERS"
+_OFF = {"off", "0", "no", "false"}
 
 
 class Services:
@@ -64,7 +68,38 @@ class Services:
     @cached_property
     def models(self) -> ModelRegistry:
         """The models there are."""
-        return ModelRegistry(self.folder, credentials=self.credentials)
+        return ModelRegistry(
+            self.folder, credentials=self.credentials, served=self.local_servers.models
+        )
+
+    @cached_property
+    def local_servers(self) -> LocalServers:
+        """The model servers of this machine."""
+        return LocalServers()
+
+    async def look_for_local_servers(self, *, limit_s: float | None = None) -> None:
+        """Ask the servers of this machine what they serve, unless that is not wanted.
+
+        Without ``limit_s`` it may take seconds; nobody should have to wait for it.
+        """
+        if not self.settings.local_servers or os.environ.get(LOCAL_SERVERS_VARIABLE) in _OFF:
+            return
+        if limit_s is None:
+            await self.local_servers.look()
+        else:
+            await self.local_servers.look(limit_s=limit_s)
+
+    async def look_for_model(self, name: str | None) -> None:
+        """Look for ``name`` (``provider/id``, or a provider) where it is a local server's.
+
+        Waits for an answer once, and not at all where the model is known. Where nothing is named,
+        the settings' default counts.
+        """
+        settings = self.settings
+        wanted = name or "/".join(filter(None, (settings.default_provider, settings.default_model)))
+        known = any(model.ref == wanted for model in self.local_servers.models())
+        if wanted.partition("/")[0] in LOCAL_PROVIDERS and not known:
+            await self.look_for_local_servers(limit_s=LIMIT_S)
 
     def preload(self) -> None:
         """Import what a first prompt will need. Takes a while; may run in a thread."""
@@ -127,7 +162,7 @@ class Services:
             files=LocalFiles(),
             shell=LocalShell(
                 shell_path=self.settings.shell_path,
-                secret_variables=self.credentials.variables(),
+                secret_variables=self.credentials.variables,
             ),
             environment=environment,
             command_timeout_s=limit or None,

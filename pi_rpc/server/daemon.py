@@ -108,3 +108,4 @@ async def _end_with_client(connection: Connection) -> None:
 async def _preload(connection: Connection) -> None:
     """Import what a first prompt needs while the client is busy with the answer to initialize."""
     await anyio.to_thread.run_sync(connection.services.preload, abandon_on_cancel=True)
+    await connection.services.look_for_local_servers()

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from pi_rpc.harness.model_registry import ModelRegistry, UnknownModelError
 from pi_rpc.harness.settings import Settings
@@ -213,3 +214,20 @@ def test_what_is_wrong_in_models_json_is_told(tmp_path: Path) -> None:
     registry = _registry(tmp_path)
     assert len(registry.problems()) == 1
     assert registry.models() == list(catalogue())
+
+
+def test_models_that_servers_of_this_machine_have_can_be_named_and_need_no_key(
+    tmp_path: Path,
+) -> None:
+    served = [replace(catalogue()[0], provider="ollama", id="qwen3:8b", name="qwen3:8b")]
+    registry = ModelRegistry(tmp_path, environ={}, served=lambda: served)
+    model = registry.find("ollama/qwen3:8b")
+    assert registry.authenticated(model)
+    assert model in registry.models()
+    assert registry.models_of("ollama") == [model]
+    assert registry.find("qwen3:8b") == model
+    served.clear()
+    assert registry.models_of("ollama") == []
+    assert not registry.authenticated(model)
+    with pytest.raises(UnknownModelError):
+        registry.find("ollama/qwen3:8b")

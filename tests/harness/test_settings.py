@@ -67,7 +67,11 @@ def test_every_key_reaches_its_field(tmp_path: Path) -> None:
                 "keepRecentTokens": 9,
                 "modelOverrides": {"a/b": {"enabled": True, "reserveTokens": 10}},
             },
-            "piRpc": {"commandTimeoutSeconds": 1.5, "hookTimeoutSeconds": 2},
+            "piRpc": {
+                "commandTimeoutSeconds": 1.5,
+                "hookTimeoutSeconds": 2,
+                "localServers": False,
+            },
         },
     )
     settings, problems = load_settings(tmp_path)
@@ -93,6 +97,7 @@ def test_every_key_reaches_its_field(tmp_path: Path) -> None:
         ),
         command_timeout_s=1.5,
         hook_timeout_s=2.0,
+        local_servers=False,
     )
     compaction = settings.compaction
     assert (compaction.enabled, compaction.reserve_tokens, compaction.keep_recent_tokens) == (
@@ -117,6 +122,7 @@ def test_every_key_reaches_its_field(tmp_path: Path) -> None:
         ({"compaction": {"modelOverrides": {"a/b": 1}}}, "compaction.modelOverrides.a/b"),
         ({"piRpc": {"commandTimeoutSeconds": "long"}}, "piRpc.commandTimeoutSeconds"),
         ({"piRpc": {"hookTimeoutSeconds": -1}}, "piRpc.hookTimeoutSeconds"),
+        ({"piRpc": {"localServers": "maybe"}}, "piRpc.localServers"),
         ({"sessionDir": "a\0b"}, "sessionDir"),
         ({"shellPath": "\ud800"}, "shellPath"),
         ({"piRpc": None}, "piRpc"),

@@ -16,4 +16,9 @@ every_process = pytest.mark.parametrize("argv", PROCESSES.values(), ids=PROCESSE
 
 def scratch_environment(home: Path) -> dict[str, str]:
     """An environment with nothing of the person's own, and no way to a model."""
-    return {"HOME": str(home), "PI_CODING_AGENT_DIR": str(home / "agent"), "PATH": "/usr/bin:/bin"}
+    return {
+        "HOME": str(home),
+        "PI_CODING_AGENT_DIR": str(home / "agent"),
+        "PATH": "/usr/bin:/bin",
+        "PI_RPC_LOCAL_SERVERS": "off",
+    }

@@ -45,6 +45,7 @@ class Conversation:
             "HOME": str(home),
             "PATH": os.environ["PATH"],
             "PI_CODING_AGENT_DIR": str(home / ".pi" / "agent"),
+            "PI_RPC_LOCAL_SERVERS": "off",
             "PYTHONPATH": str(ROOT),
         }
         if replies:

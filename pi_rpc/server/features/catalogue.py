@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from msgspec import UNSET
 
 from pi_rpc.jsonrpc.peer import Request
+from pi_rpc.llm.local_servers import LIMIT_S
 from pi_rpc.llm.models import Model
 from pi_rpc.protocol import requests as r
 from pi_rpc.protocol.base import Empty, SessionParams
@@ -20,6 +21,7 @@ async def handle_model_list(connection: Connection, request: Request) -> r.Model
     """A page of models, and whether there is a credential for each."""
     params = decode_params(r.ModelListParams, request.params)
     registry = connection.host.models
+    await connection.host.services.look_for_local_servers(limit_s=LIMIT_S)
     provider = params.provider if params.provider is not UNSET else None
     found = registry.models() if provider is None else registry.models_of(provider)
     words = params.query.casefold().split() if params.query is not UNSET else []

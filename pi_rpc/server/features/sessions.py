@@ -199,6 +199,7 @@ async def _configure(
         await run_blocking(existing_directories, directories, "additionalDirectories")
     model, level = None, params.thinking_level or None
     if name := model_name(params.model):
+        await connection.host.services.look_for_model(name)
         model, named_level = connection.host.services.choose_model(name, None)
         level = level or named_level
     if params.active_tools is not UNSET:
