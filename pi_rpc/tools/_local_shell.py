@@ -101,7 +101,7 @@ class LocalShell:
 
     ``shell_path`` names the shell; else it is ``/bin/bash``, ``bash`` or ``sh``.
     ``command_prefix`` is a line put before every command. ``secret_variables`` are dropped from the
-    environment in addition to the known keys of providers.
+    environment in addition to the known keys of providers; a function is asked before each command.
     """
 
     def __init__(
@@ -109,12 +109,12 @@ class LocalShell:
         *,
         shell_path: str | None = None,
         command_prefix: str = "",
-        secret_variables: Collection[str] = (),
+        secret_variables: Collection[str] | Callable[[], Collection[str]] = (),
     ) -> None:
         self._shell_path = shell_path
         self._shell: str | None = None
         self._command_prefix = command_prefix
-        self._secret_variables = frozenset(secret_variables)
+        self._secret_variables = secret_variables
         self._children: set[Child] = set()
         self._running: set[_Run] = set()
         self._closed = False
@@ -180,7 +180,9 @@ class LocalShell:
     async def _spawn(
         self, command: str, cwd: Path, env: Mapping[str, str], pipe: OutputPipe
     ) -> Child:
-        environment = {**command_environment(os.environ, self._secret_variables), **env}
+        secret = self._secret_variables
+        dropped = secret() if callable(secret) else secret
+        environment = {**command_environment(os.environ, dropped), **env}
         if self._shell is None:
             self._shell = await run_blocking(_find_shell, self._shell_path, environment.get("PATH"))
         shell = self._shell
