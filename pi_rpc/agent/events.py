@@ -31,6 +31,7 @@ __all__ = [
     "AutoRetryEnd",
     "AutoRetryStart",
     "BashOutput",
+    "ChangedFile",
     "CommandsChanged",
     "CompactionEnd",
     "CompactionReason",
@@ -38,6 +39,7 @@ __all__ = [
     "CompactionSummary",
     "Diagnostic",
     "EntryAppended",
+    "FilesChanged",
     "LoopEvent",
     "MessageEnd",
     "MessageStart",
@@ -218,6 +220,13 @@ class AgentSettled(Wire, tag_field="type", tag="agent_settled", frozen=True, kw_
     """Tokens of the whole run."""
     cost: float | UnsetType = UNSET
     """US dollars of the whole run."""
+    diff: str | UnsetType = UNSET
+    """One unified diff of what the run changed with tools that write files; absent when it changed
+    nothing."""
+    diff_truncated: bool | UnsetType = UNSET
+    """True: part of the diff is missing, and it says where."""
+    checkpoint_id: str | UnsetType = UNSET
+    """The checkpoint that takes the run's changes back; absent when it changed nothing."""
 
 
 class QueueItem(Wire, frozen=True, kw_only=True):
@@ -290,6 +299,27 @@ class EntryAppended(Wire, tag_field="type", tag="entry_appended", frozen=True, k
 
     entry: Any
     """The entry."""
+
+
+class ChangedFile(Wire, frozen=True, kw_only=True):
+    """A file that is not what it was."""
+
+    uri: str
+    """A ``file:`` URI."""
+    kind: Literal["created", "changed", "deleted"]
+    """What became of it."""
+
+
+class FilesChanged(Wire, tag_field="type", tag="files_changed", frozen=True, kw_only=True):
+    """A tool, or a command of the person, has changed files: once for each, before its end."""
+
+    changes: list[ChangedFile]
+    """The files."""
+    tool_call_id: str | UnsetType = UNSET
+    """The call; absent: the person ran a command."""
+    truncated: bool | UnsetType = UNSET
+    """True: there may be more. What a command changed is only looked for where that takes little
+    time; then look at what you show yourself."""
 
 
 class BashOutput(Wire, tag_field="type", tag="bash_output", frozen=True, kw_only=True):
@@ -397,6 +427,7 @@ SessionEvent: TypeAlias = (
     | SavePoint
     | SessionChanged
     | EntryAppended
+    | FilesChanged
     | Diagnostic
 )
 

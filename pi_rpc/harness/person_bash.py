@@ -157,16 +157,18 @@ class PersonBash:
                 omitted = omitted_bytes or UNSET
                 core.notify([BashOutput(token=command.token, delta=text, omitted_bytes=omitted)])
 
-        return await run_command(
-            core.loop.tool_context.shell,
-            command.command,
-            cwd=command.cwd,
-            env=core.loop.environment(),
-            timeout_s=None,
-            signal=command.controller.signal,
-            on_live=on_live,
-            pressure=core.pressure,
-        )
+        context = core.loop.tool_context
+        async with context.changes.around_command(command.cwd):
+            return await run_command(
+                context.shell,
+                command.command,
+                cwd=command.cwd,
+                env=core.loop.environment(),
+                timeout_s=None,
+                signal=command.controller.signal,
+                on_live=on_live,
+                pressure=core.pressure,
+            )
 
     async def _keep(self, message: BashExecutionMessage) -> None:
         """Store it as soon as it may be, and tell. Where it cannot be stored now it waits."""

@@ -15,6 +15,7 @@ from pi_rpc.harness.given_back import GivenBack
 from pi_rpc.harness.harness import AgentHarness
 from pi_rpc.harness.inputs import PromptInput
 from pi_rpc.harness.runs import Limits
+from pi_rpc.host.edited_files import EditedFiles
 from pi_rpc.host.project import ProjectSetup
 from pi_rpc.host.questions import FrontDoorAsker
 from pi_rpc.llm.messages import ThinkingLevel
@@ -47,6 +48,8 @@ class HostedSession:
     """A session that is open here."""
 
     harness: AgentHarness
+    files: EditedFiles
+    """What its tools read and write; a front door puts an editor behind it."""
     epoch: str = field(default_factory=lambda: secrets.token_hex(8))
     """Changes whenever event numbers start over."""
     pressure: Callable[[], Awaitable[None]] | None = None

@@ -3,15 +3,20 @@
 from msgspec import Struct
 
 from pi_rpc.protocol import client_requests as c
+from pi_rpc.protocol import editor as e
 from pi_rpc.protocol._method import Method
 
 __all__ = ["ROWS"]
 
 
-def _asks(question: c.Question, summary: str) -> Method:  # type: ignore[type-arg]
+def _asks(
+    question: c.Question,  # type: ignore[type-arg]
+    summary: str,
+    exchange: str = "questions",
+) -> Method:
     return Method(
         name=question.method,
-        exchange="questions",
+        exchange=exchange,
         summary=summary,
         sender="daemon",
         params=question.params,
@@ -35,6 +40,23 @@ ROWS: tuple[Method, ...] = (
     _asks(c.UI_CONFIRM, "Asks the person yes or no."),
     _asks(c.UI_INPUT, "Has the person write a line."),
     _asks(c.UI_EDITOR, "Has the person write a text, in an editor of its own."),
+    _asks(
+        e.READ_DOCUMENT,
+        "Reads a document as the editor shows it. Asked only for what `openDocuments` has; any"
+        " error counts as not open.",
+        "editor",
+    ),
+    _asks(
+        e.APPLY_EDIT,
+        "Changes a document: once for each call of a tool, to be one step to undo. Afterwards the"
+        " document is read again.",
+        "editor",
+    ),
+    _asks(
+        e.SAVE_DOCUMENT,
+        "Saves a document that was changed and had been saved before.",
+        "editor",
+    ),
     _tells(
         "ui/notify", c.UiNotifyParams, "Shows the person something. Only clients with `ui` get it."
     ),

@@ -5,6 +5,7 @@ from pi_rpc.protocol import commands as c
 from pi_rpc.protocol import requests as r
 from pi_rpc.protocol._method import SESSION, Method
 from pi_rpc.protocol.base import Empty, SessionParams
+from pi_rpc.protocol.editor import EditorDidChangeParams
 from pi_rpc.protocol.notifications import (
     AgentEventParams,
     CancelParams,
@@ -106,6 +107,15 @@ ROWS: tuple[Method, ...] = (
         exchange="end",
         summary="Answers `{}`, whatever the params.",
         result=Empty,
+    ),
+    Method(
+        name="editor/didChange",
+        exchange="editor",
+        summary="Tells what the editor shows: where documents are open, so that they are read and"
+        " changed there. It never reaches the model.",
+        is_request=False,
+        order="in_turn",
+        params=EditorDidChangeParams,
     ),
     Method(
         name="$/cancelRequest",

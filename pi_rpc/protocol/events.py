@@ -17,6 +17,7 @@ from pi_rpc.agent.events import (
     CompactionStart,
     Diagnostic,
     EntryAppended,
+    FilesChanged,
     QueueUpdate,
     SavePoint,
     ToolExecutionEnd,
@@ -48,6 +49,7 @@ __all__ = [
     "CompactionStart",
     "Diagnostic",
     "EntryAppended",
+    "FilesChanged",
     "MessageEnd",
     "MessageStart",
     "MessageUpdate",
@@ -198,6 +200,7 @@ WireEvent: TypeAlias = (
     | SavePoint
     | SessionChanged
     | EntryAppended
+    | FilesChanged
     | BashOutput
     | CommandsChanged
     | Diagnostic

@@ -85,6 +85,7 @@ METHOD_NAMES: tuple[str, ...] = (
     "auth/set",
     "auth/remove",
     "ping",
+    "editor/didChange",
     "$/cancelRequest",
     "$/cancel_request",
     "$/setTrace",
@@ -111,6 +112,7 @@ EVENT_NAMES: tuple[str, ...] = (
     "save_point",
     "session_changed",
     "entry_appended",
+    "files_changed",
     "bash_output",
     "commands_changed",
     "diagnostic",
@@ -151,7 +153,7 @@ class EventPreferences(Wire, frozen=True, kw_only=True):
 
 
 class EditorFeatures(Wire, frozen=True, kw_only=True):
-    """What an editor can be asked about its buffers. Not used by this version of the daemon."""
+    """What an editor can be asked about its documents."""
 
     read_document: bool = False
     """Answers `editor/readDocument`."""

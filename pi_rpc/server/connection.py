@@ -32,14 +32,18 @@ from pi_rpc.jsonrpc.peer import BARRIER, Peer, Request
 from pi_rpc.protocol.decode import decode_params
 from pi_rpc.protocol.errors import ERRORS, ProtocolError
 from pi_rpc.protocol.handshake import (
+    EditorFeatures,
     InitializeParams,
     InitializeResult,
+    PositionEncoding,
     client_features,
     default_session_params,
+    position_encoding,
     working_directory,
 )
 from pi_rpc.server.asker import ClientAsker
 from pi_rpc.server.convert import session_options
+from pi_rpc.server.editor import ClientEditor, EditorState
 from pi_rpc.server.events import EventStream
 from pi_rpc.server.greeting import Greeting, greet
 from pi_rpc.server.questions import Questions
@@ -86,6 +90,7 @@ class Connection:
         self._options = SessionOptions()
         self._host: Host | None = None
         self._shut_down = False
+        self.editor = EditorState()
         self.events: EventStream | None = None
         self.questions: Questions | None = None
         self.peer: Peer | None = None
@@ -133,6 +138,11 @@ class Connection:
         self._host.on_open(self.events.follow)
         if features.ui:
             self._host.on_open(self._put_in_front)
+        if features.editor != EditorFeatures():
+            encoding = position_encoding(params)
+            self._host.on_open(
+                lambda hosted: self._put_editor_in_front(hosted, features.editor, encoding)
+            )
         self._host.on_close(self._leave)
         self._task_group.start_soon(self.events.run)
         self.process_id = params.process_id or None
@@ -145,11 +155,26 @@ class Connection:
         assert self.questions is not None
         hosted.asker.door = ClientAsker(hosted, self.questions, self.peer, self.events)
 
+    def _put_editor_in_front(
+        self, hosted: HostedSession, features: EditorFeatures, encoding: PositionEncoding
+    ) -> None:
+        """What ``hosted`` reads and writes is what the client's editor shows."""
+        assert self.questions is not None
+        hosted.files.editor = ClientEditor(
+            hosted,
+            self.questions,
+            self.editor,
+            features,
+            encoding,
+            timeout_s=self.services.settings.editor_timeout_s,
+        )
+
     def _leave(self, hosted: HostedSession) -> None:
         """``hosted`` is closed."""
         assert self.events is not None
         assert self.questions is not None
         hosted.asker.close()
+        hosted.files.close()
         self.questions.forget(hosted)
         self.events.forget(hosted)
 
@@ -198,10 +223,11 @@ class Connection:
 
     def notification(self, method: str, params: Raw) -> None:
         """Take note of one notification; unknown ones are ignored."""
-        del params
         if method == "exit":
             self.exit_code = 0 if self._shut_down else 1
             self.stop()
+        elif method == "editor/didChange" and self._host is not None:
+            self.editor.take(params)
 
     def error(self, exc: BaseException) -> RpcError:
         """What the client is told of a failure."""

@@ -58,6 +58,7 @@ class EventStream:
         self._outlets[hosted] = outlet
         self._histories[hosted] = history
         hosted.pressure = self._pressure
+        hosted.harness.file_changes.watches_commands = "files_changed" not in self._wanted.opt_out
         hosted.harness.subscribe(encoder.observing(outlet), in_process=False)
 
     def forget(self, hosted: HostedSession) -> None:
