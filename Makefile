@@ -19,7 +19,7 @@ help:
 	@echo "make test       set up, lint, and run every Python test (at most ten minutes)"
 	@echo "make test-all   the same, the real model and the examples; a missing part fails"
 	@echo "make bench      measure, and compare with the limits we set ourselves"
-	@echo "make docs       write what is generated: protocol.md's tables and exchanges, the schema, the settings"
+	@echo "make docs       write what is generated: protocol.md's tables and exchanges, the schema, the settings, the models"
 	@echo "make catalogue  write the models we know anew, from a pinned package"
 
 $(BIN)/python:
@@ -74,12 +74,14 @@ format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .
 
 # Facts about models, from a pinned package.
-catalogue: | $(BIN)/python
+catalogue: $(VENV)/.run
 	$(BIN)/python scripts/catalogue.py
+	$(BIN)/python -m pi_rpc.harness.models_page > docs/models.md
 
 docs: $(VENV)/.dev
 	$(BIN)/pi-rpc schema --write
 	$(BIN)/python -m pi_rpc.harness.settings_page > docs/configuration.md
+	$(BIN)/python -m pi_rpc.harness.models_page > docs/models.md
 	PI_RPC_RECORD=1 $(BIN)/python -m pytest tests/protocol/test_recorded.py
 
 bench: $(VENV)/.dev

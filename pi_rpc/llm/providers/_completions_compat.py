@@ -46,7 +46,9 @@ class Compat:
     requires_reasoning_content_on_assistant_messages: bool = False
     """Every past reply needs ``reasoning_content``, if only an empty one."""
     thinking_format: str = "openai"
-    """How thinking is asked for; see ``thinking_parameters``."""
+    """How thinking is asked for: as ``openai``, ``openrouter``, ``deepseek``, ``together``,
+    ``baseten``, ``zai``, ``qwen``, ``chat-template``, ``qwen-chat-template``, ``string-thinking``
+    or ``ant-ling`` do."""
     thinking_token_budget_field: str | None = None
     """The parameter that limits the tokens of thinking: ``thinking_token_budget`` (vLLM),
     ``thinking_budget`` (Qwen, SGLang) or ``thinking_budget_tokens``."""
