@@ -3,7 +3,9 @@
 Owns the two ends of one pipe. Does not own the program (``pi_rpc._os.processes``).
 """
 
+import contextlib
 import os
+import sys
 
 import anyio
 
@@ -11,6 +13,9 @@ __all__ = ["READ_SIZE", "OutputPipe"]
 
 READ_SIZE = 1 << 18
 """The most that is read at once, in bytes."""
+_CAPACITY = 1 << 20
+"""What the pipe holds, in bytes, where the system lets us choose: each turn of the event loop then
+moves more, which halves what endless output costs."""
 
 
 class OutputPipe:
@@ -19,6 +24,11 @@ class OutputPipe:
     def __init__(self) -> None:
         self.read_fd, self.write_fd = os.pipe()
         os.set_blocking(self.read_fd, False)
+        if sys.platform == "linux":
+            import fcntl
+
+            with contextlib.suppress(OSError):  # there is a limit on the pages of a user's pipes
+                fcntl.fcntl(self.read_fd, fcntl.F_SETPIPE_SZ, _CAPACITY)
 
     def close_write(self) -> None:
         """Give up our copy of the end that the child writes into."""

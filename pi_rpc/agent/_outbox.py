@@ -1,13 +1,19 @@
 """Events of tools that run together, on their way to the one task that announces them.
 
-Tools report from their own tasks and never wait for a listener. When nobody takes the events in for
-a while, updates that replace each other are kept once per call, so that they do not pile up."""
+Tools report from their own tasks and never wait for a listener. Nobody may take the events in for
+minutes: what waits then is a few updates of each call as they came, and the rest of them made one.
+"""
 
 import anyio
 
 from pi_rpc.agent.events import LoopEvent, ToolExecutionEnd, ToolExecutionUpdate
+from pi_rpc.agent.messages import encode_json
+from pi_rpc.agent.waiting_updates import WaitingUpdates
 
-_BACKLOG = 64
+_APART = 16
+"""How many updates of one call may wait as they came."""
+_APART_BYTES = 128 * 1024
+"""How large the updates of one call that wait as they came may be, but for the first."""
 
 
 class Outbox:
@@ -15,14 +21,23 @@ class Outbox:
 
     def __init__(self, size: int) -> None:
         self._running = size
-        self._events: list[LoopEvent] = []
+        self._events: list[LoopEvent | WaitingUpdates] = []
+        self._calls: dict[str, _Call] = {}
         self._news = anyio.Event()
 
     def put_update(self, event: ToolExecutionUpdate) -> None:
         """A call reports."""
-        if len(self._events) >= _BACKLOG and self._supersede(event):
-            return
-        self._put(event)
+        call = self._calls.get(event.tool_call_id)
+        if call is None:
+            call = self._calls[event.tool_call_id] = _Call()
+        if not call.takes_another(event):
+            call.updates.add(event)
+            if call.merging:
+                return
+            call.merging = True
+            self._put(call.updates)
+        else:
+            self._put(event)
 
     def finish(self, event: ToolExecutionEnd) -> None:
         """A call has ended."""
@@ -36,24 +51,40 @@ class Outbox:
                 return []
             self._news = anyio.Event()
             await self._news.wait()
-        taken, self._events = self._events, []
+        waiting, self._events = self._events, []
+        taken: list[LoopEvent] = []
+        for each in waiting:
+            taken += each.take() if isinstance(each, WaitingUpdates) else [each]
+        for call in self._calls.values():
+            call.all_taken()
         return taken
 
-    def _put(self, event: LoopEvent) -> None:
+    def _put(self, event: LoopEvent | WaitingUpdates) -> None:
         self._events.append(event)
         self._news.set()
 
-    def _supersede(self, event: ToolExecutionUpdate) -> bool:
-        """Put ``event`` in the place of the call's last update, if both are whole."""
-        if event.partial_result.delta:
+
+class _Call:
+    """What of one call waits."""
+
+    def __init__(self) -> None:
+        self.updates = WaitingUpdates()
+        self.merging = False
+        """``updates`` is among what waits."""
+        self._apart = 0
+        self._apart_bytes = 0
+
+    def takes_another(self, event: ToolExecutionUpdate) -> bool:
+        """The update may wait as it came; it is counted then."""
+        if self.merging or self.updates.lossy or self._apart >= _APART:
             return False
-        for index in range(len(self._events) - 1, -1, -1):
-            waiting = self._events[index]
-            if not isinstance(waiting, ToolExecutionUpdate):
-                continue
-            if waiting.tool_call_id == event.tool_call_id:
-                if waiting.partial_result.delta:
-                    return False
-                self._events[index] = event
-                return True
-        return False
+        if self._apart:  # Somebody is slow: only now is the size worth finding out.
+            self._apart_bytes += len(encode_json(event.partial_result))
+            if self._apart_bytes > _APART_BYTES:
+                return False
+        self._apart += 1
+        return True
+
+    def all_taken(self) -> None:
+        self.merging = False
+        self._apart = self._apart_bytes = 0

@@ -1,19 +1,22 @@
 """Event outlets: one receiver's view of one session's events.
 
-Owns opting out, merging of deltas and numbering. A number is given when an event is handed on,
-after merging, so a gap means that something was lost. Lifecycle events are never merged, dropped
-or reordered. Does not own encoding, nor the timer (``Ticker``'s owner runs it).
+Owns opting out, merging of deltas and of the updates of running tools and commands, and numbering.
+A number is given when an event is handed on, after merging, so a gap means that something was lost.
+Lifecycle events are never merged, dropped or reordered. Does not own how updates of a tool become
+one (``pi_rpc.agent.waiting_updates``), encoding, nor the timer (``Ticker``'s owner runs it).
 """
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import anyio
+from msgspec import UNSET, UnsetType
 
-from pi_rpc.agent.events import AgentEvent, MessageUpdate
+from pi_rpc.agent.events import AgentEvent, BashOutput, MessageUpdate, ToolExecutionUpdate
+from pi_rpc.agent.waiting_updates import WaitingUpdates
 from pi_rpc.llm.events import TextDelta, ThinkingDelta, ToolCallDelta
 
 __all__ = ["Deliver", "EventOutlet", "EventPreferences", "Numbered", "Ticker"]
@@ -30,7 +33,7 @@ class EventPreferences:
     """What a receiver wants to hear."""
 
     min_interval_ms: float = 16.0
-    """Deltas of one block that come faster are merged; 0 sends each."""
+    """Deltas of one block, and updates of one call, that come faster are merged; 0 sends each."""
     opt_out: frozenset[str] = frozenset()
     """Event types not to send."""
 
@@ -61,6 +64,28 @@ class _Merging:
             stream=self.first.stream,
             message_id=self.first.message_id,
         )
+
+
+class _WaitingOutput:
+    """Output of one command of the person's that waits.
+
+    Needs no limit: whoever reads the command's output waits for slow receivers.
+    """
+
+    def __init__(self) -> None:
+        self._pieces: list[str] = []
+        self._token: str | int | UnsetType = UNSET
+        self._omitted: int | UnsetType = UNSET
+
+    def add(self, output: BashOutput) -> None:
+        self._pieces.append(output.delta)
+        self._token = output.token
+        if output.omitted_bytes is not UNSET:
+            self._omitted = output.omitted_bytes
+
+    def take(self) -> list[BashOutput]:
+        delta = "".join(self._pieces)
+        return [BashOutput(delta=delta, token=self._token, omitted_bytes=self._omitted)]
 
 
 class Ticker:
@@ -113,6 +138,12 @@ class EventOutlet:
         self._crowded = crowded
         self._merging: _Merging | None = None
         self._last_delta = -math.inf
+        self._updates: dict[Hashable, WaitingUpdates | _WaitingOutput] = {}
+        """What waits, of each tool call and command in the order of their first; never beside a
+        delta that waits."""
+        self._lossy: dict[str, WaitingUpdates] = {}
+        """Of tool calls of which something was left out."""
+        self._last_update = -math.inf
         self.seq = 0
         """The number of the last event handed on."""
 
@@ -120,43 +151,64 @@ class EventOutlet:
         """Hand on ``events`` in order, now or merged a little later."""
         if self._opt_out:
             events = [event for event in events if _tag(event) not in self._opt_out]
-        if self._interval == 0 and not self._crowded():
+        if self._interval == 0 and not self._lossy and not self._crowded():
             self.flush()
             self._send(events)
             return
         for event in events:
             if type(event) is MessageUpdate and isinstance(event.assistant_message_event, _DELTAS):
                 self._merge(event)
+            elif isinstance(event, ToolExecutionUpdate | BashOutput):
+                self._merge_update(event)
             else:
                 self.flush()
                 self._send([event])
 
     def flush(self) -> None:
         """Hand on what waits to be merged with more."""
-        if self._merging is None:
-            return
-        update = self._merging.merged()
-        self._merging = None
-        self._last_delta = time.monotonic()
-        self._ticker.forget(self)
-        self._send([update])
+        if self._merging is not None:
+            update = self._merging.merged()
+            self._merging = None
+            self._last_delta = time.monotonic()
+            self._ticker.forget(self)
+            self._send([update])
+        elif self._updates:
+            self._flush_updates()
 
     def tick(self) -> None:
         """The moment asked for has come: flush, or wait on while the receiver is slow."""
-        if self._merging is not None and self._crowded():
+        if (self._merging is not None or self._updates) and self._crowded():
             self._ticker.schedule(self, time.monotonic() + max(self._interval, _CROWDED_TICK_S))
         else:
             self.flush()
 
     def _merge(self, update: MessageUpdate) -> None:
-        if self._merging is not None and not self._merging.takes(update):
+        if self._updates or (self._merging is not None and not self._merging.takes(update)):
             self.flush()
         if self._merging is None:
             self._merging = _Merging(update)
         event = update.assistant_message_event
         assert isinstance(event, _DELTAS)
         self._merging.pieces.append(event.delta)
-        due = self._last_delta + self._interval
+        self._flush_when_due(self._last_delta + self._interval)
+
+    def _merge_update(self, event: ToolExecutionUpdate | BashOutput) -> None:
+        if self._merging is not None:
+            self.flush()
+        if isinstance(event, ToolExecutionUpdate):
+            call = event.tool_call_id
+            updates = self._updates.get(call) or self._lossy.pop(call, None) or WaitingUpdates()
+            assert isinstance(updates, WaitingUpdates)
+            updates.add(event)
+            self._updates[call] = updates
+        else:
+            key = (BashOutput, event.token)
+            output = self._updates.setdefault(key, _WaitingOutput())
+            assert isinstance(output, _WaitingOutput)
+            output.add(event)
+        self._flush_when_due(self._last_update + self._interval)
+
+    def _flush_when_due(self, due: float) -> None:
         now = time.monotonic()
         if self._crowded():
             self._ticker.schedule(self, now + max(self._interval, _CROWDED_TICK_S))
@@ -164,6 +216,15 @@ class EventOutlet:
             self.flush()
         else:
             self._ticker.schedule(self, due)
+
+    def _flush_updates(self) -> None:
+        waiting, self._updates = self._updates, {}
+        self._last_update = time.monotonic()
+        self._ticker.forget(self)
+        for key, updates in waiting.items():
+            self._send(updates.take())
+            if isinstance(updates, WaitingUpdates) and updates.lossy:
+                self._lossy[str(key)] = updates
 
     def _send(self, events: Sequence[AgentEvent]) -> None:
         if not events:

@@ -9,7 +9,6 @@ from typing import Annotated, Literal, TypeAlias, get_args
 from msgspec import UNSET, Meta, UnsetType
 
 from pi_rpc.llm.messages import ThinkingLevel, Wire
-from pi_rpc.protocol.errors import ProtocolError
 
 __all__ = [
     "PERMISSION_MODES",
@@ -26,7 +25,6 @@ __all__ = [
     "SessionNewParams",
     "SessionParams",
     "file_path",
-    "model_ref",
 ]
 
 PROTOCOL_VERSION = 1
@@ -64,17 +62,6 @@ class ModelRef(Wire, frozen=True, kw_only=True):
 
 ModelName: TypeAlias = str | ModelRef
 """``"provider/id"``, or the two apart."""
-
-
-def model_ref(name: ModelName) -> ModelRef:
-    """A model's name, taken apart. The id may hold slashes of its own."""
-    if isinstance(name, ModelRef):
-        return name
-    provider, slash, model_id = name.partition("/")
-    if not (provider and slash and model_id):
-        message = f"model: expected `provider/id`, got `{name}`"
-        raise ProtocolError("invalidParams", message, path="model")
-    return ModelRef(provider=provider, id=model_id)
 
 
 class Limits(Wire, frozen=True, kw_only=True):

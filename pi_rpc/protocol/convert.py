@@ -1,7 +1,7 @@
-"""From in-process events to the wire's, and deltas made one.
+"""From in-process events to the wire's.
 
-Owns ``to_wire``, the entry ids that ``turn_end`` and ``agent_end`` carry, and merging. All of it is
-pure; the host decides when to merge and when to send."""
+Owns ``to_wire`` and the entry ids that ``turn_end`` and ``agent_end`` carry. All of it is pure.
+Does not own merging, nor when events are sent (``pi_rpc.host.outlet``)."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, cast
@@ -10,20 +10,10 @@ from msgspec import UNSET
 
 from pi_rpc.agent import events as agent
 from pi_rpc.agent.messages import role_of
-from pi_rpc.agent.tool import ToolResult
-from pi_rpc.llm.events import (
-    AssistantMessageEvent,
-    BlockEvent,
-    TextDelta,
-    TextEnd,
-    ThinkingDelta,
-    ThinkingEnd,
-    ToolCallDelta,
-    ToolCallEnd,
-)
+from pi_rpc.llm.events import TextEnd, ThinkingEnd, ToolCallEnd
 from pi_rpc.protocol import events as wire
 
-__all__ = ["DeltaRun", "EntryIds", "merge", "merge_tool_updates", "to_wire"]
+__all__ = ["EntryIds", "to_wire"]
 
 Encodable: TypeAlias = wire.WireEvent | dict[str, Any]
 """An event ready to be encoded. ``session_changed`` is a dict of what changed."""
@@ -174,76 +164,3 @@ class EntryIds:
 
 
 _TURN_ROLES = frozenset({"assistant", "toolResult"})
-
-Delta: TypeAlias = TextDelta | ThinkingDelta | ToolCallDelta
-
-
-def merge(
-    pending: AssistantMessageEvent, new: AssistantMessageEvent
-) -> AssistantMessageEvent | None:
-    """Two deltas of one block as one; None when they must stay apart.
-
-    Copies what is pending: for long series use ``DeltaRun``."""
-    if (
-        isinstance(pending, TextDelta | ThinkingDelta | ToolCallDelta)
-        and isinstance(new, TextDelta | ThinkingDelta | ToolCallDelta)
-        and type(new) is type(pending)
-        and new.content_index == pending.content_index
-    ):
-        return type(pending)(content_index=new.content_index, delta=pending.delta + new.delta)
-    return None
-
-
-class DeltaRun:
-    """Deltas of one block that wait to be sent as one. Linear in their length."""
-
-    __slots__ = ("_first", "_pieces", "size")
-
-    def __init__(self, first: Delta) -> None:
-        self._first = first
-        self._pieces = [first.delta]
-        self.size = len(first.delta)
-        """Characters that wait."""
-
-    def add(self, event: BlockEvent) -> bool:
-        """Take the event in if it is a delta of the same block; False if it is not."""
-        first = self._first
-        if type(event) is not type(first) or event.content_index != first.content_index:
-            return False
-        delta = event.delta
-        self._pieces.append(delta)
-        self.size += len(delta)
-        return True
-
-    def merged(self) -> Delta:
-        """All of it as one delta."""
-        if len(self._pieces) == 1:
-            return self._first
-        return type(self._first)(
-            content_index=self._first.content_index, delta="".join(self._pieces)
-        )
-
-
-def merge_tool_updates(
-    pending: agent.ToolExecutionUpdate, new: agent.ToolExecutionUpdate
-) -> agent.ToolExecutionUpdate | None:
-    """Two updates of one call as one; None when they must stay apart. New output is added to what
-    waits; a replacement takes its place."""
-    if pending.tool_call_id != new.tool_call_id:
-        return None
-    old, fresh = pending.partial_result, new.partial_result
-    if fresh.delta is UNSET:
-        return new
-    if old.delta is UNSET:
-        return None
-    return agent.ToolExecutionUpdate(
-        tool_call_id=new.tool_call_id,
-        tool_name=new.tool_name,
-        args=new.args,
-        partial_result=ToolResult(
-            content=fresh.content,
-            details=fresh.details,
-            delta=old.delta + fresh.delta,
-            omitted_bytes=fresh.omitted_bytes,
-        ),
-    )

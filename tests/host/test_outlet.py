@@ -10,7 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pi_rpc.agent.events import AgentEvent, Diagnostic, MessageUpdate, TurnStart
+from pi_rpc.agent.events import (
+    AgentEvent,
+    BashOutput,
+    Diagnostic,
+    MessageUpdate,
+    ToolExecutionEnd,
+    ToolExecutionUpdate,
+    TurnStart,
+)
+from pi_rpc.agent.tool import ToolResult
+from pi_rpc.agent.waiting_updates import WAITING_LIMIT
 from pi_rpc.host.outlet import EventOutlet, EventPreferences, Numbered, Ticker
 from pi_rpc.llm.events import TextDelta, TextStart, ThinkingDelta, ToolCallDelta
 
@@ -27,6 +37,20 @@ def update(event: Any, message: str = "m1") -> MessageUpdate:
 
 def words(*deltas: str, block: int = 0, message: str = "m1") -> list[AgentEvent]:
     return [update(TextDelta(content_index=block, delta=each), message) for each in deltas]
+
+
+def output(delta: str, call: str = "c1", **fields: Any) -> ToolExecutionUpdate:
+    return tool_update(ToolResult(content=[], delta=delta, **fields), call)
+
+
+def tool_update(partial: ToolResult, call: str = "c1") -> ToolExecutionUpdate:
+    return ToolExecutionUpdate(tool_call_id=call, tool_name="t", args={}, partial_result=partial)
+
+
+def tool_end(call: str = "c1") -> ToolExecutionEnd:
+    return ToolExecutionEnd(
+        tool_call_id=call, tool_name="t", result=ToolResult.of_text("done"), is_error=False
+    )
 
 
 class Bench(Ticker):
@@ -211,7 +235,92 @@ def test_a_number_is_given_when_an_event_is_handed_on(bench: Any) -> None:
     assert [number for number, _ in it.heard] == [1, 2]
 
 
+# --- running tools and commands ------------------------------------------------------------------
+
+
+def test_updates_of_a_tool_that_come_fast_are_merged_and_its_end_sends_them(bench: Any) -> None:
+    it = bench(min_interval_ms=16)
+    it.outlet.take([output("")])
+    it.outlet.take([output("a")])
+    it.outlet.take([output("b")])
+    assert it.events == [output("")]
+    it.pass_time(0.017)
+    assert it.events == [output(""), output("ab")]
+    end = tool_end()
+    it.outlet.take([output("c"), output("d"), end])
+    assert it.events[2:] == [output("cd"), end]
+    assert it.waiting == {}
+
+
+def test_an_interval_of_zero_sends_every_update_as_it_came(bench: Any) -> None:
+    it = bench(min_interval_ms=0)
+    events = [output("a"), output("b"), BashOutput(delta="x"), BashOutput(delta="y")]
+    it.outlet.take(events)
+    assert it.events == events
+
+
+@pytest.mark.parametrize("interval", [0, 16])
+def test_while_the_receiver_is_slow_updates_of_each_call_become_one(
+    bench: Any, interval: int
+) -> None:
+    it = bench(min_interval_ms=interval)
+    it.crowded = True
+    for number in range(100):
+        it.outlet.take([output("a", "c1"), tool_update(ToolResult.of_text(str(number)), "c2")])
+        it.outlet.take([BashOutput(delta="x", token=1), BashOutput(delta="y", token="1")])
+        it.pass_time(0.02)
+    assert it.heard == []
+    it.crowded = False
+    it.pass_time(0.02)
+    assert it.events == [
+        output("a" * 100, "c1"),
+        tool_update(ToolResult.of_text("99"), "c2"),
+        BashOutput(delta="x" * 100, token=1),
+        BashOutput(delta="y" * 100, token="1"),
+    ]
+    assert [number for number, _ in it.heard] == [1, 2, 3, 4]
+
+
+def test_a_slow_receiver_gets_what_waits_of_tools_before_anything_else(bench: Any) -> None:
+    it = bench(min_interval_ms=16)
+    it.crowded = True
+    end = tool_end()
+    it.outlet.take([*words("a", "b"), output("c"), output("d"), *words("e"), output("f"), end])
+    told = [
+        each.assistant_message_event.delta
+        if isinstance(each, MessageUpdate)
+        else each.partial_result.delta
+        for each in it.events[:-1]
+    ]
+    assert told == ["ab", "cd", "e", "f"]
+    assert it.events[-1] is end
+
+
+def test_of_a_command_the_last_count_of_what_was_left_out_is_told(bench: Any) -> None:
+    it = bench(min_interval_ms=16)
+    it.crowded = True
+    it.outlet.take([BashOutput(delta="a", omitted_bytes=3), BashOutput(delta="", omitted_bytes=9)])
+    it.outlet.flush()
+    assert it.events == [BashOutput(delta="a", omitted_bytes=9)]
+
+
+@pytest.mark.parametrize("interval", [0, 16])
+def test_what_was_left_out_for_a_slow_receiver_is_counted_until_the_end(
+    bench: Any, interval: int
+) -> None:
+    it = bench(min_interval_ms=interval)
+    it.crowded = True
+    it.outlet.take([output("a" * WAITING_LIMIT), output("b" * 7)])
+    it.crowded = False
+    it.pass_time(0.1)
+    assert it.events[-1].partial_result.omitted_bytes == 7
+    it.outlet.take([output("c", omitted_bytes=100)])
+    it.pass_time(0.1)
+    assert it.events[-1] == output("c", omitted_bytes=107)
+
+
 EVENT = st.one_of(
+    st.tuples(st.just("output"), st.sampled_from(["c1", "c2"]), st.text("abc", max_size=3)),
     st.tuples(
         st.sampled_from(DELTAS),
         st.integers(0, 1),
@@ -235,12 +344,16 @@ def made(drawn: Any, number: int) -> AgentEvent:
             return TurnStart()
         case "note":
             return Diagnostic(severity="info", message=str(number))
+        case ("output", call, delta):
+            return output(delta, call)
         case (kind, block, message, delta):
             return update(kind(content_index=block, delta=delta), message)
     raise AssertionError(drawn)
 
 
 def block_of(event: AgentEvent) -> tuple[Any, ...] | None:
+    if isinstance(event, ToolExecutionUpdate):
+        return ("outputs",)
     if isinstance(event, MessageUpdate) and isinstance(event.assistant_message_event, DELTAS):
         new = event.assistant_message_event
         return event.message_id, new.content_index, type(new)
@@ -248,12 +361,19 @@ def block_of(event: AgentEvent) -> tuple[Any, ...] | None:
 
 
 def story(events: Sequence[AgentEvent]) -> list[Any]:
-    """The same for any two sequences that differ only in where deltas of a block are cut."""
+    """The same for any two sequences that differ only in where deltas of a block are cut, and in
+    how neighbouring updates of several tools are ordered."""
     told: list[Any] = []
     for block, group in itertools.groupby(events, block_of):
         members = list(group)
         if block is None:
             told.extend(id(each) for each in members)
+        elif block == ("outputs",):
+            by_call: dict[str, str] = {}
+            for each in members:
+                delta = by_call.get(each.tool_call_id, "") + each.partial_result.delta  # type: ignore[union-attr,operator]
+                by_call[each.tool_call_id] = delta  # type: ignore[union-attr]
+            told.append(by_call)
         else:
             pieces = [each.assistant_message_event.delta for each in members]  # type: ignore[union-attr]
             told.append((block, "".join(pieces)))

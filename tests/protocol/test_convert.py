@@ -16,12 +16,9 @@ from pi_rpc.agent.tool import ToolResult
 from pi_rpc.llm.abort import AbortController
 from pi_rpc.llm.events import (
     AssistantMessageEvent,
-    BlockEvent,
     TextDelta,
     TextEnd,
     TextStart,
-    ThinkingDelta,
-    ToolCallDelta,
 )
 from pi_rpc.llm.messages import (
     AssistantMessage,
@@ -33,7 +30,7 @@ from pi_rpc.llm.messages import (
 from pi_rpc.llm.models import Model, ModelCost
 from pi_rpc.llm.stream import AssistantMessageStream, MessageBuilder
 from pi_rpc.protocol import events as wire
-from pi_rpc.protocol.convert import DeltaRun, EntryIds, merge, merge_tool_updates, to_wire
+from pi_rpc.protocol.convert import EntryIds, to_wire
 from pi_rpc.protocol.encode import encode, encode_event, encode_notification, encode_update
 from pi_rpc.protocol.methods import EVENTS
 from pi_rpc.protocol.state import SessionState
@@ -295,72 +292,6 @@ def test_a_second_attempt_names_only_what_it_added() -> None:
     ids.observe(agent.AgentStart(run_id="r"))
     ids.observe(stored(REPLY, "a2"))
     assert list(ids.observe(agent.AgentEnd(messages=[], run_id="r"))) == ["a2"]
-
-
-# --- merging ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("kind", [TextDelta, ThinkingDelta, ToolCallDelta])
-def test_two_deltas_of_one_block_become_one(kind: Any) -> None:
-    merged = merge(kind(content_index=2, delta="a"), kind(content_index=2, delta="b"))
-    assert merged == kind(content_index=2, delta="ab")
-
-
-@pytest.mark.parametrize(
-    ("pending", "new"),
-    [
-        (TextDelta(content_index=0, delta="a"), TextDelta(content_index=1, delta="b")),
-        (TextDelta(content_index=0, delta="a"), ThinkingDelta(content_index=0, delta="b")),
-        (TextDelta(content_index=0, delta="a"), TextEnd(content_index=0, content="a")),
-        (TextStart(content_index=0), TextDelta(content_index=0, delta="a")),
-        (TextEnd(content_index=0, content="a"), TextEnd(content_index=0, content="a")),
-    ],
-)
-def test_other_events_stay_apart(pending: BlockEvent, new: BlockEvent) -> None:
-    assert merge(pending, new) is None
-    if isinstance(pending, TextDelta):
-        assert DeltaRun(pending).add(new) is False
-
-
-@settings(deadline=None)
-@given(st.lists(st.text(max_size=4), min_size=1))
-def test_a_run_of_deltas_is_what_merging_them_one_by_one_gives(pieces: list[str]) -> None:
-    deltas = [ThinkingDelta(content_index=0, delta=piece) for piece in pieces]
-    run = DeltaRun(deltas[0])
-    expected: Any = deltas[0]
-    for delta in deltas[1:]:
-        assert run.add(delta)
-        expected = merge(expected, delta)
-    assert run.merged() == expected
-    assert run.size == len(expected.delta)
-
-
-def tool_update(call: str, **fields: Any) -> agent.ToolExecutionUpdate:
-    return agent.ToolExecutionUpdate(
-        tool_call_id=call,
-        tool_name="bash",
-        args={},
-        partial_result=ToolResult(content=[], **fields),
-    )
-
-
-def test_new_output_of_a_tool_is_added_to_what_waits() -> None:
-    merged = merge_tool_updates(
-        tool_update("c", delta="a", omitted_bytes=1), tool_update("c", delta="b", omitted_bytes=5)
-    )
-    assert merged is not None
-    assert (merged.partial_result.delta, merged.partial_result.omitted_bytes) == ("ab", 5)
-
-
-def test_a_replacement_takes_the_place_of_what_waits() -> None:
-    new = tool_update("c", details={"n": 2})
-    assert merge_tool_updates(tool_update("c", details={"n": 1}), new) is new
-    assert merge_tool_updates(tool_update("c", delta="a"), new) is new
-
-
-def test_updates_that_cannot_be_one_stay_apart() -> None:
-    assert merge_tool_updates(tool_update("c"), tool_update("d")) is None
-    assert merge_tool_updates(tool_update("c", details=1), tool_update("c", delta="b")) is None
 
 
 def test_an_update_without_usage_leaves_it_out() -> None:

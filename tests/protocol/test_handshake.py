@@ -13,10 +13,9 @@ from lsprotocol.converters import get_converter
 
 from pi_rpc.agent.tool import Position, Range
 from pi_rpc.protocol.attachments import EditorDiagnostic
-from pi_rpc.protocol.base import SessionNewParams, file_path, model_ref
+from pi_rpc.protocol.base import SessionNewParams, file_path
 from pi_rpc.protocol.decode import decode_params
 from pi_rpc.protocol.encode import encode
-from pi_rpc.protocol.errors import ProtocolError
 from pi_rpc.protocol.handshake import (
     EVENT_NAMES,
     METHOD_NAMES,
@@ -183,14 +182,6 @@ def test_wrong_options_for_the_default_session_are_refused_with_their_whole_path
 def test_initialization_options_of_another_server_are_ignored(options: Any) -> None:
     params = params_of({"initializationOptions": options})
     assert default_session_params(params) == SessionNewParams()
-
-
-def test_a_model_reference_keeps_slashes_of_the_model_s_own() -> None:
-    ref = model_ref("openrouter/vendor/model")
-    assert (ref.provider, ref.id) == ("openrouter", "vendor/model")
-    for name in ("model", "/model", "provider/", ""):
-        with pytest.raises(ProtocolError, match="provider/id"):
-            model_ref(name)
 
 
 def test_the_answer_announces_our_version_and_what_there_is() -> None:
