@@ -157,6 +157,8 @@ class AgentTool:
     """One line for the system prompt's list of tools."""
     guidelines: tuple[str, ...] = ()
     """Lines for the system prompt's rules while the tool is active."""
+    on_request: bool = False
+    """Every session knows it, but models are told of it only where somebody names it."""
     wants_context: bool = dataclasses.field(init=False)
     """``execute`` takes the tool context."""
 

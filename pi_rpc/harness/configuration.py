@@ -108,7 +108,8 @@ class SessionConfiguration:
         names = self.named_tools
         if names is None:
             # Until commands and writes can be asked for, reading is all that needs no permission.
-            names = list(self.tools) if self.permission_mode == "full" else ["read"]
+            usual = [name for name, tool in self.tools.items() if not tool.on_request]
+            names = usual if self.permission_mode == "full" else ["read"]
         return [
             tool
             for name in names
@@ -123,6 +124,15 @@ class SessionConfiguration:
                 " with session/configure and another permissionMode, or --permission-mode."
             )
         return None
+
+    def require_writes_allowed(self, what: str) -> None:
+        """Refuses in a read-only session; ``what`` happens only with another mode."""
+        if self.permission_mode == "readonly":
+            raise HarnessError(
+                "permissionDenied",
+                f"this session is read-only: {what} with session/configure and another"
+                " permissionMode, or --permission-mode",
+            )
 
     def activate(self, names: list[str]) -> None:
         """Choose the tools the model is told of; unknown names are refused."""

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from pi_rpc.tools._local_shell import LocalShell
     from pi_rpc.tools.bash import bash_tool
     from pi_rpc.tools.edit import edit_tool
+    from pi_rpc.tools.find import find_tool
+    from pi_rpc.tools.grep import grep_tool
+    from pi_rpc.tools.ls import ls_tool
     from pi_rpc.tools.read import read_tool
     from pi_rpc.tools.write import write_tool
 
@@ -22,6 +25,9 @@ __all__ = [
     "bash_tool",
     "builtin_tools",
     "edit_tool",
+    "find_tool",
+    "grep_tool",
+    "ls_tool",
     "read_tool",
     "write_tool",
 ]
@@ -31,6 +37,9 @@ _HOMES = {
     "LocalShell": "pi_rpc.tools._local_shell",
     "bash_tool": "pi_rpc.tools.bash",
     "edit_tool": "pi_rpc.tools.edit",
+    "find_tool": "pi_rpc.tools.find",
+    "grep_tool": "pi_rpc.tools.grep",
+    "ls_tool": "pi_rpc.tools.ls",
     "read_tool": "pi_rpc.tools.read",
     "write_tool": "pi_rpc.tools.write",
 }
@@ -40,10 +49,21 @@ def builtin_tools() -> "dict[str, AgentTool]":
     """All tools of this package by name, in the order in which models are told of them."""
     from pi_rpc.tools.bash import bash_tool
     from pi_rpc.tools.edit import edit_tool
+    from pi_rpc.tools.find import find_tool
+    from pi_rpc.tools.grep import grep_tool
+    from pi_rpc.tools.ls import ls_tool
     from pi_rpc.tools.read import read_tool
     from pi_rpc.tools.write import write_tool
 
-    tools = (read_tool(), bash_tool(), edit_tool(), write_tool())
+    tools = (
+        read_tool(),
+        bash_tool(),
+        edit_tool(),
+        write_tool(),
+        grep_tool(),
+        find_tool(),
+        ls_tool(),
+    )
     return {tool.name: tool for tool in tools}
 
 

@@ -262,6 +262,9 @@ async def test_by_default_a_session_offers_only_read(tmp_path: Path) -> None:
             "bash": False,
             "edit": False,
             "write": False,
+            "grep": False,
+            "find": False,
+            "ls": False,
         }
 
 

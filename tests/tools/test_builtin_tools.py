@@ -35,11 +35,17 @@ def test_every_exported_name_is_there_and_no_other() -> None:
 
 def test_the_tools_come_in_the_order_in_which_models_hear_of_them() -> None:
     tools = builtin_tools()
-    assert list(tools) == ["read", "bash", "edit", "write"]
-    assert [tool.kind for tool in tools.values()] == ["read", "execute", "edit", "edit"]
+    assert list(tools) == ["read", "bash", "edit", "write", "grep", "find", "ls"]
+    kinds = ["read", "execute", "edit", "edit", "read", "read", "read"]
+    assert [tool.kind for tool in tools.values()] == kinds
 
 
-@pytest.mark.parametrize("name", ["read", "bash", "edit", "write"])
+def test_models_are_told_of_the_searching_tools_only_where_somebody_names_them() -> None:
+    on_request = [tool.name for tool in builtin_tools().values() if tool.on_request]
+    assert on_request == ["grep", "find", "ls"]
+
+
+@pytest.mark.parametrize("name", list(builtin_tools()))
 def test_every_tool_says_what_a_model_and_a_person_need(name: str) -> None:
     tool: AgentTool = builtin_tools()[name]
     jsonschema.Draft202012Validator.check_schema(dict(tool.parameters))
