@@ -219,6 +219,25 @@ async def test_a_command_that_hangs_is_ended_with_what_it_started(tmp_path: Path
         os.kill(int(pid_file.read_text()), 0)
 
 
+async def test_a_command_that_is_waited_for_no_longer_is_ended_and_may_run_again(
+    tmp_path: Path,
+) -> None:
+    started = tmp_path / "started"
+    first = f"test -e {tmp_path / 'second'} && echo key && exit; sleep 600 & echo $! > {started}.x;"
+    _auth(tmp_path, {"p": _key(f"!{first} mv {started}.x {started}; wait")})
+    credentials = Credentials(tmp_path, environ=os.environ)
+    async with anyio.create_task_group() as asking:
+        asking.start_soon(credentials.api_key, "p")
+        with anyio.fail_after(30):
+            while not started.exists():
+                await anyio.sleep(0.01)
+        asking.cancel_scope.cancel()
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(started.read_text()), 0)
+    (tmp_path / "second").touch()
+    assert await credentials.api_key("p") == "key"
+
+
 async def test_a_command_whose_child_keeps_the_output_open_holds_nobody_up(tmp_path: Path) -> None:
     _auth(tmp_path, {"p": _key("!sleep 600 & echo key")})
     credentials = Credentials(tmp_path, environ=os.environ)
