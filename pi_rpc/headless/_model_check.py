@@ -28,6 +28,7 @@ __all__ = ["Check", "CheckState", "CheckedModel", "checked"]
 
 CheckState: TypeAlias = Literal["yes", "no", "unknown"]
 
+_NAMES = ("auth", "streaming", "tools", "thinking", "usage")
 _MOST_TOKENS = 4096
 """Thinking counts; the least that some providers let a model think is 1,024."""
 _IDLE_S = 60.0
@@ -64,7 +65,14 @@ class CheckedModel(Wire, frozen=True, kw_only=True):
 
 
 async def checked(services: Services, model: Model) -> CheckedModel:
-    """Ask ``model`` once. Never raises for what a provider does; costs a few hundred tokens."""
+    """Ask ``model`` once. Never raises for what a provider does; costs a few hundred tokens.
+
+    Without a credential nothing is asked.
+    """
+    if not services.models.authenticated(model):
+        auth = Check(name="auth", state="no", note=services.models.unusable(model))
+        others = [Check(name=name, state="unknown") for name in _NAMES[1:]]
+        return CheckedModel(model=model.ref, passed=False, checks=[auth, *others])
     level: ThinkingLevel = next((each for each in thinking_levels(model) if each != "off"), "off")
     statuses: list[int] = []
 
