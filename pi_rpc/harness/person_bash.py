@@ -5,7 +5,6 @@ it becomes a ``bashExecution`` message. Does not own how a command runs and its 
 (``pi_rpc.tools.command_runs``), nor when the message is stored (``pi_rpc.harness.persistence``).
 """
 
-import errno
 import logging
 from collections.abc import Awaitable, Callable, Generator
 from dataclasses import dataclass, field
@@ -218,6 +217,4 @@ def _refusal(error: PortError, command: PersonCommand) -> HarnessError:
     cause = error.__cause__
     if isinstance(cause, OSError) and cause.filename == str(command.cwd):
         return HarnessError("invalidParams", error.message, path="cwd")
-    if isinstance(cause, OSError) and cause.errno == errno.E2BIG:
-        return HarnessError("invalidParams", error.message, path="command")
     return HarnessError("unsupported", error.message)

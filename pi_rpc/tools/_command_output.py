@@ -14,8 +14,9 @@ from pathlib import Path
 
 import anyio
 
-from pi_rpc._os.files import private_temp_file, write_at
+from pi_rpc._os.files import write_at
 from pi_rpc._os.threads import run_blocking
+from pi_rpc.tools._command_files import output_file
 from pi_rpc.tools._truncate import MAX_BYTES, MAX_LINES, Truncation, truncate_tail
 
 __all__ = ["FULL_OUTPUT_LIMIT", "CommandOutput", "EscapeStripper", "LiveOutput"]
@@ -174,7 +175,7 @@ class _Spill:
         """Write everything that is waiting."""
         if self._fd < 0 and self.error is None:
             try:
-                self._fd, self.path = await run_blocking(private_temp_file, "pi-bash-", ".log")
+                self._fd, self.path = await run_blocking(output_file)
             except OSError as error:
                 self._fail(error)
         while self._pieces:

@@ -10,7 +10,7 @@ import math
 import os
 import re
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -21,12 +21,15 @@ from pi_rpc._os.processes import Child, spawn
 from pi_rpc._os.threads import run_blocking
 from pi_rpc.agent.ports import CommandExit, PortError
 from pi_rpc.llm.abort import AbortSignal
+from pi_rpc.tools._command_files import command_file
 
 __all__ = ["LocalShell", "command_environment"]
 
 _SILENCE_S = 0.1
 """After the shell has exited: how long its output may pause before it counts as complete."""
 _MOST_LATE_READS = 256
+_LONGEST_ARGUMENT = 100_000
+"""Commands of more bytes are run from a file: Linux takes no argument of 131,072 bytes."""
 
 _PROVIDER_KEYS = frozenset(
     {
@@ -142,14 +145,15 @@ class LocalShell:
             return CommandExit(exit_code=None, reason="aborted", duration_s=0.0)
         self._forget_ended()
         child: Child | None = None
-        with _Run(self._running) as run, OutputPipe() as pipe:
+        with _Run(self._running) as run, _pipe() as pipe, _Script() as script:
             try:
                 with (
                     run.scope as closed,
                     signal.cancel_scope() as aborted,
                     anyio.move_on_after(math.inf if timeout_s is None else timeout_s) as limited,
                 ):
-                    child = await self._spawn(command, cwd, env, pipe)
+                    arguments = await script.arguments(self._prefixed(command))
+                    child = await self._spawn(arguments, cwd, env, pipe)
                     await _read_until_finished(child, pipe, on_output)
                 reason: Literal["exited", "aborted", "timed_out"] = "exited"
                 if closed.cancelled_caught or aborted.cancelled_caught:
@@ -177,8 +181,11 @@ class LocalShell:
                 tasks.start_soon(child.end_tree)
         self._forget_ended()
 
+    def _prefixed(self, command: str) -> str:
+        return f"{self._command_prefix}\n{command}" if self._command_prefix else command
+
     async def _spawn(
-        self, command: str, cwd: Path, env: Mapping[str, str], pipe: OutputPipe
+        self, arguments: Sequence[str], cwd: Path, env: Mapping[str, str], pipe: OutputPipe
     ) -> Child:
         secret = self._secret_variables
         dropped = secret() if callable(secret) else secret
@@ -186,11 +193,9 @@ class LocalShell:
         if self._shell is None:
             self._shell = await run_blocking(_find_shell, self._shell_path, environment.get("PATH"))
         shell = self._shell
-        if self._command_prefix:
-            command = f"{self._command_prefix}\n{command}"
         try:
             child = await spawn(
-                [shell, "-c", command],
+                [shell, *arguments],
                 cwd=cwd,
                 env=environment,
                 stdout=pipe.write_fd,
@@ -228,6 +233,41 @@ class LocalShell:
 
     def _forget_ended(self) -> None:
         self._children = {child for child in self._children if not child.poll()}
+
+
+class _Script:
+    """What the shell is to run: an argument, or a file where it is too long for that."""
+
+    def __init__(self) -> None:
+        self._path: Path | None = None
+
+    async def arguments(self, command: str) -> list[str]:
+        """The shell's arguments. Raises ``PortError`` where there can be no file."""
+        try:
+            written = os.fsencode(command)
+        except UnicodeEncodeError as error:
+            raise PortError("spawn_failed", f"The command was not run: {error}") from error
+        if "\0" in command:
+            raise PortError(
+                "spawn_failed",
+                "The command was not run: it has a NUL character, which no program can be given.",
+            )
+        if len(written) <= _LONGEST_ARGUMENT:
+            return ["-c", command]
+        try:
+            with anyio.CancelScope(shield=True):  # else nobody would remove it
+                self._path = await run_blocking(command_file, written)
+        except OSError as error:
+            reason = f"The command was not run: no file for it: {error.strerror}"
+            raise PortError("spawn_failed", reason) from error
+        return [str(self._path)]
+
+    def __enter__(self) -> "_Script":
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self._path is not None:
+            self._path.unlink(missing_ok=True)
 
 
 class _Run:
@@ -270,6 +310,14 @@ async def _read_until_finished(
         tasks.cancel_scope.cancel()
 
 
+def _pipe() -> OutputPipe:
+    try:
+        return OutputPipe()
+    except OSError as error:
+        reason = f"The command was not run: no pipe for its output: {error.strerror}"
+        raise PortError("spawn_failed", reason) from error
+
+
 def _find_shell(configured: str | None, path: str | None) -> str:
     if configured:
         return str(Path(configured).expanduser())
@@ -284,5 +332,5 @@ def _reason(error: OSError, shell: str, cwd: Path) -> str:
     if error.filename == str(cwd):
         return f"The command was not run: working directory {cwd}: {error.strerror}"
     if error.errno == errno.E2BIG:
-        return "The command was not run: it is too long. Write it to a file and run that."
+        return "The command was not run: its environment is larger than the system allows."
     return f"The command was not run: {shell}: {error.strerror}"

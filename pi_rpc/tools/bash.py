@@ -23,6 +23,7 @@ __all__ = ["bash_tool"]
 
 _MAX_TIMEOUT_S = 2_147_483.647
 _MAX_TITLE = 120
+_MORE_TIME = "Set timeout (in seconds, 0 for no limit) to allow more."
 
 _PARAMETERS: dict[str, Any] = {
     "type": "object",
@@ -144,17 +145,14 @@ def _outcome(end: CommandExit, timeout_s: float | None) -> str | None:
     """What is to be said of a command that did not end well."""
     if end.reason == "exited":
         return f"Command exited with code {end.exit_code}" if end.exit_code else None
-    text = (
-        "Command aborted"
-        if end.reason == "aborted"
-        else f"Command timed out after {timeout_s:g} seconds"
-    )
+    timed_out = end.reason == "timed_out"
+    text = f"Command timed out after {timeout_s:.15g} seconds" if timed_out else "Command aborted"
     if end.exit_code is not None:
         text += (
             f" (the shell itself had exited with code {end.exit_code}; "
             "what it left in the background was still writing output)"
         )
-    return text
+    return f"{text}. {_MORE_TIME}" if timed_out else text
 
 
 def _note(shown: Truncation, output: CommandOutput) -> str:

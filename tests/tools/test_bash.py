@@ -5,6 +5,7 @@ import re
 import stat
 import sys
 import threading
+import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -137,7 +138,10 @@ async def test_a_failure_is_an_error_with_output_and_exit_code(
 async def test_a_time_limit_ends_the_command_and_keeps_its_output(bash: Calls) -> None:
     marker = new_marker()
     result = await bash(f"echo before; setsid --wait sleep {marker}", timeout=0.3)
-    assert text(result) == "before\n\nCommand timed out after 0.3 seconds"
+    assert text(result) == (
+        "before\n\nCommand timed out after 0.3 seconds. "
+        "Set timeout (in seconds, 0 for no limit) to allow more."
+    )
     assert result.is_error is True
     assert result.structured_content["exit_code"] is None
     assert survivors(marker) == {}
@@ -264,6 +268,28 @@ async def test_the_file_stops_at_its_limit_and_the_note_says_so(
     assert f"The first 100 MB of the output: {path}]" in text(result)
 
 
+async def test_files_that_nobody_will_ask_for_any_more_are_removed(
+    bash: Calls, tmp_path: Path
+) -> None:
+    def left(name: str, days: float, size: int = 10) -> Path:
+        path = tmp_path / name
+        path.touch()
+        os.truncate(path, size)  # a hole: it takes up nothing
+        os.utime(path, (time.time() - days * 86_400,) * 2)
+        return path
+
+    old = [left("pi-bash-rpc-a.log", 8), left("pi-bash-rpc-b.sh", 8)]
+    large = [left("pi-bash-rpc-c.log", 0.2, 600_000_000), left("pi-bash-rpc-d.log", 0.1, 5 * 10**8)]
+    fresh = left("pi-bash-rpc-e.log", 0.01, 2 * 10**9)
+    others = [left("pi-bash-x.log", 8), left("pi-bash-rpc-f.txt", 8), left("notes.log", 8)]
+    (tmp_path / "pi-bash-rpc-g.log").mkdir()
+    await bash("seq 3000")
+    assert [path for path in (*old, *large, fresh, *others) if not path.exists()] == [*old, *large]
+    late = left("pi-bash-rpc-h.log", 8)
+    await bash("seq 3000")  # not each time
+    assert late.exists()
+
+
 async def test_a_file_that_cannot_be_made_costs_only_the_file(
     bash: Calls, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -374,7 +400,7 @@ async def test_text_after_an_escape_sequence_that_never_ends_is_shown() -> None:
 
 async def test_endless_output_is_cut_short_by_the_time_limit(bash: Calls) -> None:
     result = await bash("yes", timeout=0.5)
-    assert text(result).endswith("Command timed out after 0.5 seconds")
+    assert text(result).endswith("to allow more.")
     assert len(text(result)) < 60_000
     assert Path(result.details["fullOutputPath"]).stat().st_size <= 100_000_000
 

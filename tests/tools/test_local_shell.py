@@ -1,8 +1,11 @@
 """The shell of this machine."""
 
+import contextlib
 import os
 import random
+import resource
 import sys
+import tempfile
 import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -133,10 +136,64 @@ async def test_what_cannot_run_says_why(shell: LocalShell, tmp_path: Path) -> No
     assert error.value.code == "spawn_failed"
     with pytest.raises(PortError, match="NUL"):
         await run(shell, "echo a\0b")
-    with pytest.raises(PortError, match="too long"):
-        await run(shell, "true " + "x" * 3_000_000)
+    with pytest.raises(PortError, match="surrogates"):
+        await run(shell, "echo \ud800")
+    with pytest.raises(PortError, match="environment"):
+        await run(shell, "true", env={f"LARGE{n}": "x" * 100_000 for n in range(80)})
     with pytest.raises(PortError, match="no-such-shell: No such file"):
         await run(LocalShell(shell_path="/no-such-shell"), "true")
+
+
+@pytest.mark.parametrize("size", [99_000, 101_000, 5_000_000])
+async def test_a_command_of_any_length_runs_and_leaves_no_file(
+    shell: LocalShell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    words = "\u00e4" * (size // 2)
+    command = f"cat > /dev/null; wc -c <<'END'\n{words}\nEND\nls -l {tmp_path}; exit 3"
+    end, output = await run(shell, command)
+    assert end.exit_code == 3
+    lines = output.decode().splitlines()
+    assert int(lines[0]) == size + 1
+    assert [line[:10] for line in lines[2:]] == (["-rw-------"] if size > 100_000 else [])
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_a_command_too_long_for_an_argument_says_so_when_there_is_no_room_for_its_file(
+    shell: LocalShell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
+    with pytest.raises(PortError, match="no file for it: No such file"):
+        await run(shell, "true " + "x" * 200_000)
+
+
+async def test_without_descriptors_left_a_command_is_refused_and_a_later_one_runs(
+    shell: LocalShell,
+) -> None:
+    await run(shell, "true")
+    held: list[int] = []
+    refusals: list[str] = []
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (200, hard))
+    try:
+        with contextlib.suppress(OSError):
+            while True:
+                held.append(os.dup(0))
+        while True:  # none is left, then one, then two: it fails at every step there is
+            try:
+                end, _ = await run(shell, "true")
+                break
+            except PortError as error:
+                refusals.append(error.message)
+                os.close(held.pop())
+    finally:
+        for fd in held:
+            os.close(fd)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert end.exit_code == 0
+    assert 1 < len(refusals) < 20
+    assert all("Too many open files" in each for each in refusals)
+    assert (await run(shell, "echo again"))[1] == b"again\n"
 
 
 async def test_a_background_child_does_not_hold_up_its_command_and_dies_with_the_session(
