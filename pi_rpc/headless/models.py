@@ -47,6 +47,7 @@ def run_models(arguments: "Namespace") -> int:
             sys.stderr.write("pi-rpc models: name what to check behind --check, and nothing else\n")
             return _USAGE
         return _check(services, arguments.check, as_json=arguments.json)
+    anyio.run(services.look_for_local_servers)
     return _list(services.models, arguments)
 
 
@@ -149,6 +150,7 @@ def _entry(model: Model, *, authenticated: bool) -> ModelEntry:
 def _check(services: Services, named: str, *, as_json: bool) -> int:
     from pi_rpc.headless._model_check import CheckedModel, checked
 
+    anyio.run(services.look_for_local_servers)
     of_provider = services.models.models_of(named)
     try:
         model = of_provider[0] if of_provider else services.models.find(named)

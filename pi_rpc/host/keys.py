@@ -14,6 +14,7 @@ from pi_rpc._os.threads import run_blocking
 from pi_rpc.harness.credentials import ENVIRONMENT_KEYS, CredentialStatus, KeyForm
 from pi_rpc.harness.errors import HarnessError
 from pi_rpc.host.services import Services
+from pi_rpc.llm.local_servers import LIMIT_S
 
 __all__ = ["ProviderKey", "key_of", "keys", "remove_key", "store_key"]
 
@@ -53,6 +54,7 @@ async def keys(services: Services) -> list[ProviderKey]:
         others = {each: each for each in services.credentials.stored() if each not in names}
         return [_known(services, each, name) for each, name in (names | others).items()]
 
+    await services.look_for_local_servers(limit_s=LIMIT_S)
     return await run_blocking(looked_up)
 
 

@@ -331,7 +331,7 @@ def test_the_doctor_passes_where_there_is_a_model_to_ask(tmp_path: Path) -> None
     done = run(tmp_path, "doctor", XAI_API_KEY=SECRET)
     assert done.returncode == 0
     assert done.stdout.endswith("it can work\n")
-    assert "xai: key from XAI_API_KEY" in done.stdout
+    assert "xai: a key from XAI_API_KEY" in done.stdout
     assert SECRET not in done.stdout
     assert list(tmp_path.iterdir()) == [], "it changes nothing"
 

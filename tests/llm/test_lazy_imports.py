@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 PROGRAM = """
 import sys
@@ -26,3 +27,33 @@ def test_no_heavy_module_is_imported_before_the_first_request() -> None:
         [sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=30, check=True
     )
     assert done.stdout.split("\n")[:2] == ["[]", "True"]
+
+
+KEYS = """
+import sys
+from pathlib import Path
+import anyio
+from pi_rpc.host.keys import keys, store_key
+from pi_rpc.host.services import Services
+
+async def main():
+    services = Services(Path(sys.argv[1]))
+    await store_key(services, "groq", "k", "text", field="apiKey")
+    return await keys(services)
+
+found = anyio.run(main)
+heavy = {"httpx", "httpcore", "pydantic", "jsonschema", "botocore", "getpass"}
+print([each.status.source for each in found if each.status.provider == "groq"])
+print(sorted(heavy & set(sys.modules)))
+"""
+
+
+def test_storing_and_showing_keys_imports_nothing_that_a_request_needs(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", KEYS, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=True,
+    )
+    assert done.stdout.splitlines() == ["['auth.json']", "[]"]
