@@ -59,6 +59,8 @@ class Question(Generic[P, R]):
     result: type[R]
     is_answered_by: Callable[[ClientFeatures], bool]
     """The client has declared that it answers this."""
+    is_for_person: bool = True
+    """A person answers it; otherwise the client does by itself."""
 
 
 # --- dialogs ------------------------------------------------------------------------------------

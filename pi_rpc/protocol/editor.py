@@ -158,6 +158,12 @@ def _saves(features: ClientFeatures) -> bool:
     return features.editor.save_document
 
 
-READ_DOCUMENT = Question("editor/readDocument", ReadDocumentParams, ReadDocumentResult, _reads)
-APPLY_EDIT = Question("workspace/applyEdit", ApplyEditParams, ApplyEditResult, _edits)
-SAVE_DOCUMENT = Question("editor/saveDocument", SaveDocumentParams, SaveDocumentResult, _saves)
+READ_DOCUMENT = Question(
+    "editor/readDocument", ReadDocumentParams, ReadDocumentResult, _reads, is_for_person=False
+)
+APPLY_EDIT = Question(
+    "workspace/applyEdit", ApplyEditParams, ApplyEditResult, _edits, is_for_person=False
+)
+SAVE_DOCUMENT = Question(
+    "editor/saveDocument", SaveDocumentParams, SaveDocumentResult, _saves, is_for_person=False
+)

@@ -51,8 +51,9 @@ def milliseconds(seconds: float | None) -> int | UnsetType:
 class OpenQuestion:
     """A question that waits for its answer."""
 
-    def __init__(self, method: str, params: QuestionParams) -> None:
+    def __init__(self, method: str, params: QuestionParams, *, is_for_person: bool = True) -> None:
         self.method = method
+        self.is_for_person = is_for_person
         self.params = params
         self.scope = anyio.CancelScope()
         self.moot: ResolvedReason | None = None
@@ -91,10 +92,11 @@ class Questions:
         return [each for each in self._open.values() if each.params.session_id == session_id]
 
     def live(self, session_id: str) -> list[LiveRequest]:
-        """The same, for ``session/state``."""
+        """The same, for ``session/state``: what the person is asked, not the editor."""
         return [
             LiveRequest(request_id=each.params.request_id, method=each.method, params=each.params)
             for each in self.open_of(session_id)
+            if each.is_for_person
         ]
 
     async def ask(
@@ -109,7 +111,7 @@ class Questions:
             return None
         if hosted is not None:
             self._events.flush(hosted)
-        asked = OpenQuestion(question.method, params)
+        asked = OpenQuestion(question.method, params, is_for_person=question.is_for_person)
         self._open[params.request_id] = asked
         try:
             with asked.scope:

@@ -165,8 +165,9 @@ async def _change(
 ) -> tuple[EditedText, Written, dict[str, Any]]:
     """How the file was changed, what became of it, and the details."""
     files, seen = context.files, context.seen
-    before = await files.stat(path)
-    data = await files.read(path, limit=MAX_FILE_BYTES)
+    with signal.cancel_scope():  # an editor may take its time
+        before = await files.stat(path)
+        data = await files.read(path, limit=MAX_FILE_BYTES)
     stop_if_aborted(signal)
     known = seen.mark_of(real)
     if known is not None and await run_blocking(differs, known, data, before):

@@ -80,7 +80,8 @@ async def _execute(
     with port_failures(f"Could not write {shown}. "):
         path = resolve_path(params["path"], context.cwd)
         async with exclusive_change(files, path, signal) as real:
-            base, details = await _compared(context, path, real, data, shown)
+            with signal.cancel_scope():  # an editor may take its time
+                base, details = await _compared(context, path, real, data, shown)
             stop_if_aborted(signal)
             await anyio.lowlevel.checkpoint_if_cancelled()
             written = await files.write(path, data, base=base)

@@ -416,6 +416,36 @@ def running_commands(home: Path) -> list[Said]:
         return client.said
 
 
+def editing_documents(home: Path) -> list[Said]:
+    path = home / "engine" / "a.txt"
+    path.parent.mkdir(parents=True)
+    path.write_text("one\ntwo\n")
+    document = {"uri": path.as_uri(), "version": 7, "dirty": False}
+    replies = [call("edit", path="a.txt", edits=[{"oldText": "two", "newText": "2"}]), say("Done.")]
+    abilities = {"readDocument": True, "applyEdit": True, "saveDocument": True}
+    wanted = wishes(*BRIEF, "message_update", "message_end", permissionMode="full")
+    wanted["capabilities"]["editor"] = abilities
+    with Conversation(home, replies) as client:
+        client.begin(wanted)
+        client.notify("editor/didChange", {"openDocuments": [document]})
+        prompt = client.send("prompt", {"message": "Write digits."})
+        shown, version = path.read_text(), 7
+        while "method" in (asked := client.until(lambda frame: "id" in frame)):
+            match asked["method"]:
+                case "editor/readDocument":
+                    client.reply(
+                        asked, {"open": True, "text": shown, "version": version, "eol": "\n"}
+                    )
+                case "workspace/applyEdit":
+                    shown, version = shown.replace("two", "2"), version + 1
+                    client.reply(asked, {"applied": True})
+                case "editor/saveDocument":
+                    path.write_text(shown)
+                    client.reply(asked, {"saved": True})
+        assert asked["id"] == prompt
+        return client.said
+
+
 def listing_commands(home: Path) -> list[Said]:
     write(home / ".pi/agent/prompts/review.md", "Review", "argument-hint: <file>", "Review $1.")
     write(home / ".pi/agent/skills/brew/SKILL.md", "Makes tea", "name: brew", "Boil water.")
@@ -495,6 +525,7 @@ EXCHANGES: dict[str, Exchange] = {
     "reopen": Exchange(reopening),
     "settings": Exchange(settings, lists={"models": 1}, texts={"description": 60}),
     "bash": Exchange(running_commands),
+    "editor": Exchange(editing_documents),
     "commands": Exchange(listing_commands),
     "trust": Exchange(trusting),
     "auth": Exchange(keys),
