@@ -30,6 +30,9 @@ _LOADER_VARIABLES = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "DYLD_FRAMEWORK_PAT
 """What of our environment the interpreter may need in order to start."""
 _START_LIMIT_S = 30.0
 """How long a start may take before the watcher counts as stuck."""
+_STOPPED_S = 1.0
+"""How often the watcher and keepers that we wait for are told to go on, should a program have
+stopped them."""
 _END_LIMIT_S = 1.3
 """How long a keeper may take, after the grace time, to end its tree before it counts as stuck."""
 
@@ -43,7 +46,8 @@ class Child:
 
     def __init__(self, control: "socket.socket", mark: str) -> None:
         self.pid = 0
-        """The program's process id, which is also its process group's and session's."""
+        """The program's process id, which is also its process group's and session's; 0 for one that
+        killed its keeper before we were told."""
         self._control = control
         self._mark = mark
         self._receiving = anyio.Lock()
@@ -68,7 +72,11 @@ class Child:
     async def wait(self) -> int:
         """Wait for the program, not for what it left in the background; returns its exit code."""
         while self._exit_code is None:
-            await self._receive()
+            # A program can stop its keeper, which then could not tell of its end.
+            with anyio.move_on_after(_STOPPED_S) as waiting:
+                await self._receive()
+            if waiting.cancelled_caught and self._keeper and not self._gone:
+                _resume(self._keeper)
         return self._exit_code
 
     async def end_tree(self, grace_s: float = 0.3) -> None:
@@ -84,14 +92,16 @@ class Child:
         with anyio.CancelScope(shield=True):
             if not self._end_asked:
                 self._end_asked = True
+                if self._keeper:
+                    _resume(self._keeper)
                 with contextlib.suppress(OSError):
                     self._control.send(b"%d" % max(0, round(grace_s * 1000)))
                     self._control.shutdown(1)  # SHUT_WR
             with anyio.move_on_after(grace_s + _END_LIMIT_S):
                 await self._receive_until_gone()
             if not self._gone:
-                # The keeper is stuck, most likely stopped by the program. Its parent, the watcher,
-                # ends what it leaves behind.
+                # The keeper is stuck, most likely stopped by the program, again and again. Its
+                # parent, the watcher, ends what it leaves behind.
                 if self._keeper:
                     with contextlib.suppress(ProcessLookupError):
                         os.kill(self._keeper, 9)
@@ -248,6 +258,10 @@ async def spawn(
             raise OSError(child._failure.errno, child._failure.strerror, where)
         if child.pid:
             return child
+        if child._keeper:
+            # It had the request: the program may have run, and killed it, and must not run twice.
+            child._exit_code = 128 + 9
+            return child
     raise OSError(errno.ECHILD, "The process that watches over programs keeps ending", argv[0])
 
 
@@ -274,7 +288,12 @@ async def _start(mark: str, request: bytes, fds: list[int], program: str) -> Chi
             theirs.close()
             await _send(ours, len(request).to_bytes(4, "big") + request, fds)
             while not (child.pid or child._failure or child.gone):
-                await child._receive()
+                with anyio.move_on_after(_STOPPED_S) as waiting:
+                    await child._receive()
+                if waiting.cancelled_caught:
+                    _resume(watcher.pid)
+                    if child._keeper:
+                        _resume(child._keeper)
     except TimeoutError:
         await child.end_tree(0)
         if watcher is not None and not child._keeper:
@@ -369,6 +388,7 @@ async def _hand_over(theirs: "socket.socket") -> _Watcher:
             if _watcher is None or _watcher.owner != os.getpid():
                 _watcher = _Watcher()
             watcher = _watcher
+        _resume(watcher.pid)
         try:
             socket.send_fds(watcher.control, [b"k"], [theirs.fileno()])
         except BlockingIOError:
@@ -378,6 +398,14 @@ async def _hand_over(theirs: "socket.socket") -> _Watcher:
             await _discard(watcher)
         else:
             return watcher
+
+
+def _resume(pid: int) -> None:
+    """Let a process of ours go on that a program has stopped."""
+    import signal
+
+    with contextlib.suppress(OSError):
+        os.kill(pid, signal.SIGCONT)
 
 
 async def _discard(watcher: _Watcher) -> None:

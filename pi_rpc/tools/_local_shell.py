@@ -81,15 +81,24 @@ _SESSION_VARIABLES = frozenset(
 _DROPPED_FAMILIES = re.compile(r"PI_RPC_|QWEN_TOKEN_PLAN_|XIAOMI\w*_API_KEY$")
 
 
+_NO_EDITOR = "echo There is no editor here: pass the text as an argument. >&2; false"
+_WITHOUT_TERMINAL = {
+    "TERM": "dumb",
+    **dict.fromkeys(("EDITOR", "VISUAL", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR"), _NO_EDITOR),
+}
+"""An editor would wait for keys until the time limit: many do not even notice the end of input."""
+
+
 def command_environment(base: Mapping[str, str], also: Collection[str] = ()) -> dict[str, str]:
     """The part of ``base`` that commands are given.
 
     Dropped are the keys of model providers (``ANTHROPIC_API_KEY``, ``HF_TOKEN`` and the like, by
     name), our own variables (``PI_RPC_*``), the variables of a session around us
     (``PI_SESSION_ID`` and the like) and those named by ``also``. Everything else stays, other
-    credentials included: commands such as ``gh`` or ``aws`` need theirs.
+    credentials included: commands such as ``gh`` or ``aws`` need theirs. Programs are told that
+    there is no terminal (``TERM``), and those that want to run an editor get one that fails.
     """
-    return {
+    kept = {
         name: value
         for name, value in base.items()
         if name not in _PROVIDER_KEYS
@@ -97,6 +106,7 @@ def command_environment(base: Mapping[str, str], also: Collection[str] = ()) -> 
         and name not in also
         and not _DROPPED_FAMILIES.match(name)
     }
+    return {**kept, **_WITHOUT_TERMINAL}
 
 
 class LocalShell:

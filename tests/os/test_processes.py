@@ -382,6 +382,7 @@ async def test_a_watcher_that_is_stuck_is_given_up(monkeypatch: pytest.MonkeyPat
     stuck = watcher_pid()
     assert stuck is not None
     os.kill(stuck, signal.SIGSTOP)
+    monkeypatch.setattr(processes, "_resume", lambda _: None)
     monkeypatch.setattr(processes, "_START_LIMIT_S", 0.05)
     monkeypatch.setattr(processes, "_END_LIMIT_S", 0.05)
     with pytest.raises(TimeoutError):
@@ -390,6 +391,32 @@ async def test_a_watcher_that_is_stuck_is_given_up(monkeypatch: pytest.MonkeyPat
     assert (await run("exit 5"))[0] == 5
     assert watcher_pid() != stuck
     assert not psutil.pid_exists(stuck)
+
+
+async def test_a_stopped_watcher_goes_on_with_the_next_program() -> None:
+    await run("exit 0")
+    watcher = watcher_pid()
+    assert watcher is not None
+    os.kill(watcher, signal.SIGSTOP)
+    assert (await run("exit 5"))[0] == 5
+    assert watcher_pid() == watcher
+
+
+async def test_a_program_that_kills_its_keeper_at_once_has_run_once(tmp_path: Path) -> None:
+    for number in range(20):
+        path = tmp_path / f"{number}"
+        child = await shell(f"kill -KILL $PPID; echo ran >> {path}; exec sleep 50")
+        with anyio.fail_after(5):
+            assert await child.wait() == 137
+        await child.end_tree()
+        assert not path.exists() or path.read_text() == "ran\n"
+
+
+async def test_a_program_that_stops_its_keeper_is_still_known_to_have_ended() -> None:
+    # At once, when it may not have been able to tell of the start, and later.
+    for wait in ("", "read x < /dev/null; sleep 0.05;"):
+        with anyio.fail_after(10):
+            assert (await run(f"{wait} kill -STOP $PPID; exit 6"))[0] == 6
 
 
 async def test_a_command_that_kills_its_keeper_is_reported_ended_and_leaves_nothing() -> None:
@@ -416,21 +443,29 @@ async def test_what_a_killed_keeper_leaves_ends_without_the_watcher_too() -> Non
     assert survivors(marker) == {}
 
 
-async def test_the_tree_of_a_stopped_keeper_is_ended_all_the_same() -> None:
+@pytest.mark.parametrize("resumed", [True, False])
+async def test_the_tree_of_a_stopped_keeper_is_ended_all_the_same(
+    monkeypatch: pytest.MonkeyPatch, resumed: bool
+) -> None:
     marker = new_marker()
     child = await shell(f"{NOTHING_HELPS.format(m=marker)} sleep {marker}")
     await wait_until_alive(marker, HIDDEN + 1)
     os.kill(child._keeper, signal.SIGSTOP)
+    if not resumed:
+        monkeypatch.setattr(processes, "_resume", lambda _: None)
     await child.end_tree(0)
     await wait_until_gone(marker)
 
 
+@pytest.mark.parametrize("resumed", [True, False])
 async def test_a_command_that_stops_its_keeper_at_once_leaves_nothing(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, resumed: bool
 ) -> None:
     await run("exit 0")
     watcher = watcher_pid()
-    monkeypatch.setattr(processes, "_START_LIMIT_S", 0.2)
+    if not resumed:  # as if the command stopped it again and again
+        monkeypatch.setattr(processes, "_resume", lambda _: None)
+        monkeypatch.setattr(processes, "_START_LIMIT_S", 0.2)
     marker = new_marker()
     # Whether the keeper can still say that it started the command is a matter of chance.
     with contextlib.suppress(TimeoutError):

@@ -127,7 +127,39 @@ def test_the_environment_of_commands_drops_what_is_named_and_keeps_the_rest() ->
         "XIAOMI_HOME",
     }
     base = dict.fromkeys(dropped | kept, "x")
-    assert set(command_environment(base, also={"MY_GATEWAY"})) == kept
+    given = command_environment(base, also={"MY_GATEWAY"})
+    assert {name for name, value in given.items() if value == "x"} == kept
+    assert set(given) - kept == {"EDITOR", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR", "TERM", "VISUAL"}
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("read x; echo $?", "1"),
+        ("cat", ""),
+        ("echo hi > /dev/tty", "/dev/tty: No such device"),
+        ("cat /dev/tty", "/dev/tty: No such device"),
+        ("bash -i", "no job control"),
+        ("select x in a b; do :; done", "#?"),
+        ("test -t 0 || test -t 1 || test -t 2 || echo none", "none"),
+        ("git init -q; git commit --allow-empty", "There is no editor here"),
+        ('touch f; sh -c "$EDITOR f"', "There is no editor here"),
+        ("python3 -c 'input()'", "EOF"),
+        ("tput cup 1 1; echo $TERM", "dumb"),
+    ],
+)
+async def test_what_wants_a_person_ends_at_once(
+    shell: LocalShell,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    command: str,
+    said: str,
+) -> None:
+    monkeypatch.setenv("EDITOR", "sleep 50;")
+    monkeypatch.setenv("TERM", "xterm")
+    end, output = await run(shell, command, cwd=tmp_path, timeout_s=15)
+    assert end.reason == "exited"
+    assert said in output.decode()
 
 
 async def test_what_cannot_run_says_why(shell: LocalShell, tmp_path: Path) -> None:
