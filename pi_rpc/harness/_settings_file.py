@@ -16,13 +16,25 @@ Count = Annotated[int, Field(ge=0, le=2**53 - 1)]
 """A whole number that JavaScript can hold too."""
 
 
+def _unfit(written: str) -> bool:
+    """It cannot be given to the system."""
+    return "\0" in written or any("\ud800" <= each <= "\udfff" for each in written)
+
+
 def _path(written: str) -> str:
-    if "\0" in written or any("\ud800" <= each <= "\udfff" for each in written):
+    if _unfit(written):
         raise ValueError("no path has such characters")
     return written
 
 
+def _command(written: str) -> str:
+    if _unfit(written):
+        raise ValueError("no command has such characters")
+    return written
+
+
 WrittenPath = Annotated[str, AfterValidator(_path)]
+WrittenCommand = Annotated[str, AfterValidator(_command)]
 
 
 class _Section(BaseModel):
@@ -82,6 +94,11 @@ class OwnFile(_Section):
     editor_timeout_seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] = _key(
         5.0, "How long an editor may take to read, change or save a document."
     )
+    checkpoint_megabytes: Count = _key(
+        1024,
+        "What the saved contents of files that runs changed may take up in all, in MiB; beyond it"
+        " the oldest are thrown away. 0 saves nothing.",
+    )
     local_servers: bool = _key(
         True,
         "Look for model servers on this machine: Ollama, llama.cpp, LM Studio."
@@ -102,6 +119,10 @@ class SettingsFile(_Section):
     )
     shell_path: WrittenPath | None = _key(
         None, "The shell of the bash tool; without it, one is found."
+    )
+    shell_command_prefix: WrittenCommand | None = _key(
+        None,
+        "Goes before every command, as lines of their own; for instance `shopt -s expand_aliases`.",
     )
     http_idle_timeout_ms: Count = _key(
         300_000, "A provider that sends nothing for this long is given up; 0 waits for ever."

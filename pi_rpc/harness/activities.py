@@ -9,9 +9,10 @@ the order they arrive.
 """
 
 import logging
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -19,12 +20,14 @@ from anyio.abc import TaskGroup
 from msgspec import UNSET
 
 from pi_rpc.agent.events import AgentEnd, AgentSettled, AgentStart, Diagnostic
+from pi_rpc.harness.checkpoints import Checkpoints, Restored, SettledChanges
 from pi_rpc.harness.configuration import custom_entry
 from pi_rpc.harness.core import Phase, SessionCore
 from pi_rpc.harness.driving import RunDriver
 from pi_rpc.harness.errors import HarnessError
 from pi_rpc.harness.inputs import PromptInput
 from pi_rpc.harness.queue import QueuedMessage
+from pi_rpc.harness.run_diff import cut_diff
 from pi_rpc.harness.runs import Run, RunOutcome
 from pi_rpc.llm.abort import AbortController
 from pi_rpc.session.context import RUN_SETTLED, interrupted
@@ -33,6 +36,10 @@ from pi_rpc.session.storage import SessionError
 __all__ = ["Activities", "Operation"]
 
 _log = logging.getLogger("pi_rpc.harness")
+
+_MAX_SETTLED_DIFF = 64 * 1024
+"""Bytes of a diff in ``agent_settled``, which should not push other events out of what is kept of
+them; the checkpoint has more."""
 
 
 @dataclass(eq=False, slots=True)
@@ -54,12 +61,19 @@ class Operation:
 class Activities:
     """What one session does."""
 
-    def __init__(self, core: SessionCore, driver: RunDriver, tasks: TaskGroup | None) -> None:
+    def __init__(
+        self,
+        core: SessionCore,
+        driver: RunDriver,
+        checkpoints: Checkpoints,
+        tasks: TaskGroup | None,
+    ) -> None:
         self.current: Run | Operation | None = None
         self.tasks = tasks
         """Carries the runs."""
         self._core = core
         self._driver = driver
+        self._checkpoints = checkpoints
         self._stopped = False
         self._finishing = False
 
@@ -76,7 +90,9 @@ class Activities:
     def require_idle(self, advice: str = "wait until it is idle") -> None:
         """Refuses as busy while something goes on."""
         if self.current is not None:
-            message = f"the session is busy ({self._core.phase}); {advice}"
+            # Restoring files is no phase of its own.
+            doing = self._core.phase if self._core.phase != "idle" else "restoring files"
+            message = f"the session is busy ({doing}); {advice}"
             raise HarnessError("sessionBusy", message)
 
     def require_writable(self) -> None:
@@ -93,6 +109,7 @@ class Activities:
         run = Run()
         self.start(self._execute, run, prompt)
         self.current = run
+        self._checkpoints.begin(run)
         core.phase = "turn"
         core.changed(phase="turn", isStreaming=True, **removed)
         if self._stopped:
@@ -132,6 +149,16 @@ class Activities:
                 self._core.enter("idle")
                 operation.ended.set()
                 self._go_on(stopped=operation.controller.signal.aborted)
+
+    async def restore(self, checkpoint_id: str, paths: Sequence[Path] | None = None) -> Restored:
+        """Put files back as they were before a run, those at ``paths`` or all of them; see
+        ``Checkpoints.restore``. Refused while something goes on, and in a read-only session."""
+        self._core.configuration.require_writes_allowed("files are restored")
+        self.require_writable()
+        async with self.operation("idle", None) as operation:
+            return await self._checkpoints.restore(
+                checkpoint_id, paths, lambda: operation.controller.signal.aborted
+            )
 
     async def wait_for_idle(self) -> None:
         """Return once nothing goes on."""
@@ -196,6 +223,8 @@ class Activities:
 
     async def _settle(self, run: Run) -> None:
         core = self._core
+        # Nobody hears of it where the session is being closed.
+        changes = await self._checkpoints.settle(compare=not self._stopped)
         if core.queue.put_back():
             core.announce_queue()
         place: dict[str, Any] = {}
@@ -216,7 +245,7 @@ class Activities:
         self.current = None
         core.phase = "idle"
         core.changed(phase="idle", isStreaming=False, **place)
-        core.notify([_settled_event(outcome)])
+        core.notify([_settled_event(outcome, changes)])
         run.settle(outcome)
         self._go_on(stopped=outcome.stop_reason in {"error", "aborted", "limit"})
 
@@ -237,7 +266,8 @@ async def _stop_at_deadline(run: Run, seconds: float) -> None:
     run.abort()
 
 
-def _settled_event(outcome: RunOutcome) -> AgentSettled:
+def _settled_event(outcome: RunOutcome, changes: SettledChanges | None) -> AgentSettled:
+    diff = None if changes is None else cut_diff(changes.diff, _MAX_SETTLED_DIFF)
     return AgentSettled(
         run_id=outcome.run_id,
         stop_reason=outcome.stop_reason,
@@ -245,4 +275,7 @@ def _settled_event(outcome: RunOutcome) -> AgentSettled:
         error_message=outcome.error_message or UNSET,
         usage=outcome.usage,
         cost=outcome.cost,
+        diff=UNSET if diff is None else diff.text,
+        diff_truncated=UNSET if diff is None or not diff.truncated else True,
+        checkpoint_id=UNSET if changes is None else changes.checkpoint_id,
     )

@@ -6,7 +6,7 @@ There are two words: ``kind`` for front doors (the error table in ``protocol.md`
 
     code               kinds
     busy               sessionBusy
-    invalid_argument   invalidParams, entryNotFound, modelNotFound
+    invalid_argument   invalidParams, checkpointNotFound, entryNotFound, modelNotFound
     invalid_state      modelRequired, nothingToContinue, permissionDenied, unsupported
     auth               authRequired
     session            storage, sessionCorrupt, sessionLocked, sessionNotFound
@@ -23,6 +23,7 @@ __all__ = ["HarnessError", "HarnessErrorCode", "HarnessErrorKind"]
 
 HarnessErrorKind: TypeAlias = Literal[
     "authRequired",
+    "checkpointNotFound",
     "entryNotFound",
     "invalidParams",
     "modelNotFound",
@@ -52,6 +53,7 @@ HarnessErrorCode: TypeAlias = Literal[
 
 _CODES: dict[HarnessErrorKind, HarnessErrorCode] = {
     "authRequired": "auth",
+    "checkpointNotFound": "invalid_argument",
     "entryNotFound": "invalid_argument",
     "invalidParams": "invalid_argument",
     "modelNotFound": "invalid_argument",

@@ -31,6 +31,8 @@ from pi_rpc.harness._choices import Choices
 from pi_rpc.harness.activities import Activities, Operation
 from pi_rpc.harness.assembly import ExecutionEnv, ModelSource, assembled
 from pi_rpc.harness.branching import Brancher, BranchOutcome, BranchRequest
+from pi_rpc.harness.checkpoint_store import CheckpointStore
+from pi_rpc.harness.checkpoints import Checkpoints
 from pi_rpc.harness.compacting import Compactor
 from pi_rpc.harness.compaction import NothingToCompactError
 from pi_rpc.harness.configuration import (
@@ -43,6 +45,7 @@ from pi_rpc.harness.core import Listener, Phase, SessionCore
 from pi_rpc.harness.driving import RunDriver, resumable
 from pi_rpc.harness.errors import HarnessError
 from pi_rpc.harness.extensions import Extensions
+from pi_rpc.harness.file_changes import ToldChanges
 from pi_rpc.harness.hooks import Hooks
 from pi_rpc.harness.inputs import PromptInput
 from pi_rpc.harness.live import Live
@@ -86,21 +89,33 @@ class AgentHarness(Choices):
         tool_context: ToolContext,
         task_group: TaskGroup | None = None,
         pressure: Callable[[], Awaitable[None]] | None = None,
+        checkpoints: CheckpointStore | None = None,
     ) -> None:
         """Of parts that fit. ``task_group`` carries the runs; without one, ``async with`` opens
-        one. ``pressure`` returns when listeners can take more."""
+        one. ``pressure`` returns when listeners can take more. ``checkpoints``: where files are
+        kept that runs change; None: in a temporary folder, until the session is closed."""
         self.session = session
         self.configuration = configuration
         self.queue = MessageQueue()
         self.hooks = Hooks(self._report)
+        self.checkpoints = Checkpoints(
+            session,
+            checkpoints or CheckpointStore(None),
+            tool_context.files,
+            configuration.cwd,
+            self._report,
+        )
+        tool_context = replace(tool_context, files=self.checkpoints.files)
         self._loop = LoopSetup(
             configuration, self.queue, stream_fn, tool_context, session.session_id, hooks=self.hooks
         )
         self._core = SessionCore(session, configuration, self._loop, self.queue, pressure)
+        self.file_changes = ToldChanges(self._core.notify, self.checkpoints.changed)
+        self._loop.tool_context = replace(tool_context, changes=self.file_changes)
         self._compactor = Compactor(self._core)
         self._brancher = Brancher(self._core, self._compactor)
         driver = RunDriver(self._core, self._compactor)
-        self._activities = Activities(self._core, driver, task_group)
+        self._activities = Activities(self._core, driver, self.checkpoints, task_group)
         self._bash = PersonBash(self._core, self._activities, driver.take_in_foreign_entries)
         self.extensions = Extensions(
             self.hooks,
@@ -119,6 +134,7 @@ class AgentHarness(Choices):
         self.context_usage = self._core.context_usage
         self.wait_for_idle = self._activities.wait_for_idle
         self.finish = self._activities.finish
+        self.restore = self._activities.restore
 
     @classmethod
     def create(
@@ -141,6 +157,7 @@ class AgentHarness(Choices):
         follow_up_mode: QueueMode = "one-at-a-time",
         stream_fn: StreamFn | None = None,
         task_group: TaskGroup | None = None,
+        checkpoints: CheckpointStore | None = None,
     ) -> "AgentHarness":
         """A harness of what an application has. Only ``session`` is needed.
 
@@ -152,6 +169,8 @@ class AgentHarness(Choices):
         ``stream_options``: what requests have in common. ``tool_context``: what tools are given
         beside ``env``, such as ``app``. ``model``: one, or its name; default: the one the session
         used last, else the one of ``models``. ``stream_fn`` asks a model in place of ``models``.
+        ``checkpoints``: where files are kept that runs change, to be restored; default: in a
+        temporary folder, until the session is closed.
         Raises ``HarnessError`` for an unknown model or tool.
         """
         parts = assembled(
@@ -177,6 +196,7 @@ class AgentHarness(Choices):
             stream_fn=parts.stream_fn,
             tool_context=parts.tool_context,
             task_group=task_group,
+            checkpoints=checkpoints,
         )
         harness.steering_mode, harness.follow_up_mode = steering_mode, follow_up_mode
         return harness
@@ -425,6 +445,7 @@ class AgentHarness(Choices):
                 except (SessionError, TimeoutError) as error:
                     _log.warning("what waited to be stored is lost: %s", error)
                 await self._loop.tool_context.shell.aclose()
+                await run_blocking(self.checkpoints.close)
                 await self.session.aclose()
 
     def commands_changed(self) -> None:

@@ -26,7 +26,7 @@ from pi_rpc.harness.inputs import ATTACHMENTS_TYPE, PromptInput
 from pi_rpc.harness.queue import MessageQueue
 from pi_rpc.harness.runs import Run
 from pi_rpc.harness.usage import Totals
-from pi_rpc.llm.messages import AssistantMessage
+from pi_rpc.llm.messages import AssistantMessage, UserMessage
 from pi_rpc.session.entries import (
     CustomEntry,
     CustomMessageEntry,
@@ -120,6 +120,8 @@ class Recorder:
         if isinstance(message, AssistantMessage):
             run.count(message)
             self._totals.add(message.usage)
+        elif isinstance(message, UserMessage) and run.prompt_entry_id is None:
+            run.prompt_entry_id = stored.id
         queued = self._queue.delivered(message)
         if queued is not None:
             queued.run = run

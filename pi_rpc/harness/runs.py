@@ -63,6 +63,8 @@ class Run:
     """How often ``agent_start`` was said."""
     attempt_open: bool = False
     """``agent_start`` was said and ``agent_end`` was not."""
+    prompt_entry_id: str | None = None
+    """The entry of its first prompt; None before that is stored, and where it has none."""
     last_reply: AssistantMessage | None = None
     limit: str | None = None
     """Which limit ended the run, in words."""

@@ -111,6 +111,8 @@ class Settings:
     """As written; see ``pi_rpc.harness.paths.sessions_dir``."""
     shell_path: str | None = None
     """The shell of the bash tool; None finds one."""
+    shell_command_prefix: str | None = None
+    """A line that is put before every command."""
     http_idle_timeout_ms: int = 300_000
     """A provider that sends nothing for this long is given up; 0 waits for ever."""
     retry: RetrySettings = RetrySettings()
@@ -127,6 +129,8 @@ class Settings:
     """What becomes of a project nobody has decided on; only the agent directory's file says."""
     command_timeout_s: float = 600.0
     """``piRpc.commandTimeoutSeconds``: time limit of a command of the bash tool; 0 for none."""
+    checkpoint_bytes: int = 1024 * 1024 * 1024
+    """``piRpc.checkpointMegabytes``: what all checkpoints may take up; 0 makes none."""
     hook_timeout_s: float = 10.0
     """``piRpc.hookTimeoutSeconds``: time limit of a hook that was given none, and of loading an
     extension; 0 for none."""
@@ -225,6 +229,7 @@ def _settings(file: "SettingsFile", folder: Path) -> Settings:
         follow_up_mode=file.follow_up_mode,
         session_dir=file.session_dir,
         shell_path=file.shell_path,
+        shell_command_prefix=file.shell_command_prefix,
         http_idle_timeout_ms=file.http_idle_timeout_ms,
         retry=RetrySettings(
             enabled=retry.enabled,
@@ -250,6 +255,7 @@ def _settings(file: "SettingsFile", folder: Path) -> Settings:
         enable_skill_commands=file.enable_skill_commands,
         default_project_trust=file.default_project_trust,
         command_timeout_s=file.pi_rpc.command_timeout_seconds,
+        checkpoint_bytes=file.pi_rpc.checkpoint_megabytes * 1024 * 1024,
         hook_timeout_s=file.pi_rpc.hook_timeout_seconds,
         editor_timeout_s=file.pi_rpc.editor_timeout_seconds,
         local_servers=file.pi_rpc.local_servers,

@@ -12,6 +12,7 @@ from anyio.abc import TaskGroup
 
 from pi_rpc._os.threads import run_blocking
 from pi_rpc.agent.ports import Asker, ToolContext
+from pi_rpc.harness.checkpoint_store import CheckpointStore
 from pi_rpc.harness.configuration import SessionConfiguration
 from pi_rpc.harness.harness import AgentHarness
 from pi_rpc.host.edited_files import EditedFiles
@@ -62,6 +63,7 @@ async def build(
         tool_context=replace(tool_context, files=files),
         task_group=task_group,
         pressure=pressure,
+        checkpoints=_checkpoints(services, options),
     )
     harness.hooks.time_limit_s = project.settings.hook_timeout_s or math.inf
     harness.queue.modes["steer"] = project.settings.steering_mode
@@ -136,6 +138,12 @@ def _tool_context(
     if session.path is not None:
         environment["PI_SESSION_FILE"] = str(session.path)
     return replace(services.tool_context(cwd, environment), asker=asker)
+
+
+def _checkpoints(services: Services, options: SessionOptions) -> CheckpointStore:
+    if not options.ephemeral:
+        return services.checkpoints
+    return CheckpointStore(None, max_bytes=services.settings.checkpoint_bytes)
 
 
 def _known_level(recorded: str | None) -> ThinkingLevel | None:

@@ -197,6 +197,7 @@ class Host:
         if hosted is None:
             async with self._opening:
                 await self._throw_away(session_id)
+            await self._forget(session_id)
             return
         session = hosted.harness.session
         if session.read_only:
@@ -206,6 +207,11 @@ class Host:
         if not (session.read_only or hosted.ephemeral):
             # Its file begins with its first entry.
             await self._throw_away(session.path or session_id, missing_ok=True)
+        await self._forget(session_id)
+
+    async def _forget(self, session_id: str) -> None:
+        """Nothing is kept of a session that was thrown away."""
+        await run_blocking(self.services.checkpoints.forget, session_id)
 
     async def list_sessions(
         self, *, cwd: str | None, query: str | None, limit: int, cursor: str | None

@@ -13,6 +13,7 @@ from pathlib import Path
 from pi_rpc.agent.ports import ToolContext
 from pi_rpc.agent.tool import AgentTool
 from pi_rpc.harness.assembly import Models
+from pi_rpc.harness.checkpoint_store import CheckpointStore
 from pi_rpc.harness.credentials import Credentials
 from pi_rpc.harness.errors import HarnessError
 from pi_rpc.harness.extensions import ExtensionSource, installed_extensions
@@ -101,6 +102,12 @@ class Services:
         if wanted.partition("/")[0] in LOCAL_PROVIDERS and not known:
             await self.look_for_local_servers(limit_s=LIMIT_S)
 
+    @cached_property
+    def checkpoints(self) -> CheckpointStore:
+        """Where files are kept that runs change, of all sessions but ephemeral ones."""
+        folder = self.folder / "pi-rpc" / "checkpoints"
+        return CheckpointStore(folder, max_bytes=self.settings.checkpoint_bytes)
+
     def preload(self) -> None:
         """Import what a first prompt will need. Takes a while; may run in a thread."""
         from pi_rpc.agent import arguments
@@ -162,6 +169,7 @@ class Services:
             files=LocalFiles(),
             shell=LocalShell(
                 shell_path=self.settings.shell_path,
+                command_prefix=self.settings.shell_command_prefix or "",
                 secret_variables=self.credentials.variables,
             ),
             environment=environment,

@@ -54,6 +54,7 @@ ERRORS: dict[str, ErrorKind] = {
     "sessionCorrupt": ErrorKind(
         1006, "The file has no valid session header. It is left untouched."
     ),
+    "checkpointNotFound": ErrorKind(1007, "The session has no such checkpoint; it may be pruned."),
     "nothingToContinue": ErrorKind(
         1008, "Nothing waits, and the conversation does not end where a model could go on."
     ),

@@ -111,7 +111,7 @@ async def test_tools_are_given_the_environment_and_what_the_application_adds() -
     )
     async with made(replies, env=env, tool_context=context, tools=[looking]) as harness:
         assert (await harness.prompt("go")).text == "ok"
-    assert (given[0].files, given[0].shell, given[0].app) == (env.files, env.shell, app)
+    assert (given[0].files.inner, given[0].shell, given[0].app) == (env.files, env.shell, app)
 
 
 async def test_requests_are_made_with_the_options_and_the_prompt_that_were_given() -> None:
