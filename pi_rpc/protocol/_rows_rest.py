@@ -2,6 +2,7 @@
 
 from pi_rpc.protocol import auth as a
 from pi_rpc.protocol import commands as c
+from pi_rpc.protocol import files as f
 from pi_rpc.protocol import requests as r
 from pi_rpc.protocol._method import SESSION, Method
 from pi_rpc.protocol.base import Empty, SessionParams
@@ -41,6 +42,18 @@ ROWS: tuple[Method, ...] = (
         params=SessionParams,
         result=c.CommandListResult,
         errors=SESSION,
+        order="session",
+    ),
+    Method(
+        name="file/search",
+        exchange="files",
+        summary="Files and directories below the session's working directory whose path fits, the"
+        " best first, to offer where a person mentions one. Files that ignore files exclude are"
+        " left out, hidden ones are not. It answers from a list that may be some seconds old; of a"
+        " large directory, at first, from what is known so far.",
+        params=f.FileSearchParams,
+        result=f.FileSearchResult,
+        errors=("sessionNotFound", "unsupported"),
         order="session",
     ),
     Method(

@@ -9,8 +9,9 @@ cancellation are ``pi_rpc.jsonrpc``'s.
 import logging
 import os
 from collections.abc import Awaitable, Callable, Mapping
+from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import anyio
 import msgspec
@@ -48,6 +49,9 @@ from pi_rpc.server.events import EventStream
 from pi_rpc.server.greeting import Greeting, greet
 from pi_rpc.server.questions import Questions
 from pi_rpc.session.storage import SessionError
+
+if TYPE_CHECKING:
+    from pi_rpc.tools.file_search import FileSearch
 
 __all__ = ["Connection", "Feature"]
 
@@ -116,6 +120,13 @@ class Connection:
             if self._default is None or self._default not in self.host.sessions:
                 self._default = await self.host.create(self._options)
             return self._default
+
+    @cached_property
+    def file_search(self) -> "FileSearch":
+        """Files by their names; what it knows of a directory is kept for the next question."""
+        from pi_rpc.tools.file_search import FileSearch
+
+        return FileSearch(self._task_group)
 
     def last_seq(self, hosted: HostedSession) -> int:
         """The number of the last event of ``hosted`` that was sent; sends what waits first."""

@@ -79,8 +79,14 @@ async def run_ripgrep(
         raise PortError("spawn_failed", _MISSING)
     argv = [program, *_ALWAYS, *arguments]
     end: RipgrepEnd | None = None
-    with signal.cancel_scope(), OutputPipe() as output, OutputPipe() as errors:
-        end = await _run(argv, cwd, output, errors, on_output=on_output, time_limit_s=time_limit_s)
+    try:
+        with signal.cancel_scope(), OutputPipe() as output, OutputPipe() as errors:
+            end = await _run(
+                argv, cwd, output, errors, on_output=on_output, time_limit_s=time_limit_s
+            )
+    except OSError as error:  # no descriptors left
+        reason = error.strerror or type(error).__name__
+        raise PortError("other", f"ripgrep could not be run: {reason}.") from error
     if end is None:
         raise ToolFailure("Aborted.")
     return end
