@@ -78,6 +78,7 @@ METHOD_NAMES: tuple[str, ...] = (
     "model/list",
     "tool/list",
     "command/list",
+    "file/search",
     "bash",
     "trust/get",
     "trust/set",

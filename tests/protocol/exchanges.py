@@ -460,6 +460,20 @@ def listing_commands(home: Path) -> list[Said]:
         return client.said
 
 
+def looking_for_files(home: Path) -> list[Said]:
+    with Conversation(home) as client:
+        client.begin()
+        for name in ("README.md", "src/boiler.py", "src/boiler_test.py", "build/boiler.o"):
+            (client.project / name).parent.mkdir(exist_ok=True)
+            (client.project / name).touch()
+        (client.project / ".gitignore").write_text("build/\n")
+        client.request("file/search", {"query": "boi"})
+        client.request("file/search", {"query": "src btest", "limit": 1})
+        client.request("file/search", {"query": "", "limit": 2})
+        client.request("file/search", {"query": "boi", "limit": 0})
+        return client.said
+
+
 def trusting(home: Path) -> list[Said]:
     write(home / "engine/.pi/prompts/oil.md", "Oil it", "argument-hint: <part>", "Oil $1.")
     with Conversation(home) as client:
@@ -527,6 +541,7 @@ EXCHANGES: dict[str, Exchange] = {
     "bash": Exchange(running_commands),
     "editor": Exchange(editing_documents),
     "commands": Exchange(listing_commands),
+    "files": Exchange(looking_for_files),
     "trust": Exchange(trusting),
     "auth": Exchange(keys),
     "end": Exchange(ending),
