@@ -6,6 +6,7 @@ Does not own the answer.
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from pi_rpc.llm.messages import (
@@ -22,6 +23,7 @@ from pi_rpc.llm.partial_json import without_lone_surrogates
 from pi_rpc.llm.provider import Context, StreamOptions, ToolSpec
 from pi_rpc.llm.providers._anthropic_compat import AnthropicCompat, anthropic_compat_of
 from pi_rpc.llm.providers._request import (
+    DEFAULT_OUTPUT,
     THINKING_BUDGETS,
     output_limit,
     takes_no_off,
@@ -60,7 +62,7 @@ def anthropic_payload(
     payload: dict[str, Any] = {
         "model": model.id,
         "messages": _messages(model, context, marker, compat),
-        "max_tokens": output_limit(model, context, options),
+        "max_tokens": _answer_limit(model, context, options),
         "stream": True,
     }
     if context.system_prompt:
@@ -107,6 +109,17 @@ def thinking_parameters(
         return {"thinking": {"type": "disabled"}}, "disabled"
     thinking_budget = {"type": "enabled", "budget_tokens": budget}
     return {"thinking": thinking_budget, "max_tokens": total}, str(budget)
+
+
+def _answer_limit(model: Model, context: Context, options: StreamOptions) -> int:
+    """The limit of the answer, with room for thoughts of which only the model knows the length.
+
+    Those count as output, so that a usual limit would cut the answer short.
+    """
+    level = thinking_word(model, options.thinking_level)[0] if model.reasoning else "off"
+    if options.max_tokens is None and level != "off" and thinks_adaptively(model):
+        options = replace(options, max_tokens=DEFAULT_OUTPUT + 2 * THINKING_BUDGETS[level])
+    return output_limit(model, context, options)
 
 
 def _cache_marker(options: StreamOptions, compat: AnthropicCompat) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from pi_rpc.llm.models import Model, clamp_thinking_level
 from pi_rpc.llm.provider import Context, StreamOptions
 
 __all__ = [
+    "DEFAULT_OUTPUT",
     "THINKING_BUDGETS",
     "estimated_tokens",
     "event_request",
@@ -44,7 +45,8 @@ THINKING_BUDGETS: Mapping[ThinkingLevel, int] = {
 """Tokens of thinking for models that are told a number."""
 
 
-_DEFAULT_OUTPUT = 32_000
+DEFAULT_OUTPUT = 32_000
+"""Most tokens of an answer for which nobody named a limit."""
 _IMAGE_CHARS = 4800
 _MARGIN = 4096
 
@@ -74,10 +76,11 @@ def estimated_tokens(context: Context) -> int:
 def output_limit(model: Model, context: Context, options: StreamOptions) -> int:
     """Most output tokens to ask for: what was wanted, within what the window leaves.
 
-    Without a wish it is the model's own limit, at most 32,000. A margin of 15 % of the estimate, at
-    least 4096 tokens or an eighth of a small window, is kept because the estimate is rough.
+    Never more than the model's own limit, and without a wish at most 32,000. A margin of 15 % of
+    the estimate, at least 4096 tokens or an eighth of a small window, is kept because the estimate
+    is rough.
     """
-    wanted = options.max_tokens or min(model.max_tokens, _DEFAULT_OUTPUT)
+    wanted = min(options.max_tokens or DEFAULT_OUTPUT, model.max_tokens)
     estimate = estimated_tokens(context)
     margin = max(estimate * 15 // 100, min(_MARGIN, model.context_window // 8))
     room = model.context_window - estimate - margin
