@@ -86,7 +86,7 @@ async def note_written(
 ) -> None:
     """The model knows the file now as what it has written. Not cut short by cancellation."""
     content = data if written.content is None else written.content
-    if len(content) <= _SMALL:
+    if len(content) <= min(_SMALL, DIGEST_LIMIT):
         context.seen.note(real_path, mark_of(content, _NO_STAT))
         return
     with anyio.CancelScope(shield=True):

@@ -106,9 +106,10 @@ async def _execute(
                 window = LineWindow(first, params.get("limit"))
                 content = ContentMark()
                 await _read_lines(file, head, window, content, signal)
+                result = _text_result(display_text(text), path, window)
                 real = await context.files.real_path(path)
                 context.seen.note(real, content.mark(stat))
-                return _text_result(display_text(text), path, window)
+                return result
         return await _image_result(context, path, display_text(text), image)
 
 

@@ -135,7 +135,9 @@ def applied(text: str, edits: Sequence[dict[str, Any]], encoding: str) -> str:
         line, character = position["line"], position["character"]
         before = lines[line].encode(codec)[: character * width]
         assert len(before) == character * width, "a position behind the end of its line"
-        assert not (before.decode(codec) + "|").endswith("\r|"), "a position within a line break"
+        rest = lines[line][len(before.decode(codec)) :]
+        inside = before.decode(codec).endswith("\r") and not rest and line + 1 < len(lines)
+        assert not inside, "a position within a line break"
         return sum(len(each) + 1 for each in lines[:line]) + len(before.decode(codec))
 
     spans = [
