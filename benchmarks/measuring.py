@@ -12,11 +12,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 TICKS = os.sysconf("SC_CLK_TCK")
 DAEMON = [sys.executable, "-m", "pi_rpc", "--stdio"]
 BARE = [sys.executable, "-c", "import asyncio, msgspec"]
+BASELINE = Path(__file__).parent / "baseline.json"
 
 
 @dataclass(frozen=True)
@@ -46,10 +47,19 @@ class Driven:
     """A process that is spoken to in lines of JSON."""
 
     def __init__(
-        self, argv: Sequence[str], env: Mapping[str, str], cwd: Path | None = None
+        self,
+        argv: Sequence[str],
+        env: Mapping[str, str],
+        cwd: Path | None = None,
+        stderr: IO[bytes] | None = None,
     ) -> None:
         self.process = subprocess.Popen(
-            argv, env=dict(env), cwd=cwd, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            argv,
+            env=dict(env),
+            cwd=cwd,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
         )
 
     def send(self, message: Mapping[str, Any]) -> None:
@@ -116,3 +126,10 @@ def timed(call: Callable[[], object]) -> float:
     start = time.perf_counter()
     call()
     return time.perf_counter() - start
+
+
+def baseline_scale() -> float:
+    """How much slower the bare interpreter starts here than where the baseline was recorded."""
+    here = [timed(lambda: subprocess.run(BARE, env=environment(), check=True)) for _ in range(9)]
+    recorded: dict[str, Any] = json.loads(BASELINE.read_text())
+    return statistics.median(here) / float(recorded["bareSeconds"])

@@ -314,6 +314,8 @@ def _make_client(scheme: str) -> "httpx.AsyncClient":
 
     import httpx
 
+    from pi_rpc.llm._joined_reads import join_reads
+
     try:
         # Without https no certificates are read; should TLS be met after all (a proxy), this empty
         # context trusts nobody.
@@ -322,7 +324,7 @@ def _make_client(scheme: str) -> "httpx.AsyncClient":
             if scheme == "https"
             else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         )
-        return httpx.AsyncClient(
+        client = httpx.AsyncClient(
             verify=context,
             limits=httpx.Limits(max_connections=None, keepalive_expiry=_KEEPALIVE_S),
             # A proxy cannot reach this machine's own servers.
@@ -338,6 +340,8 @@ def _make_client(scheme: str) -> "httpx.AsyncClient":
             "the proxy settings of the environment (HTTP_PROXY, HTTPS_PROXY, ALL_PROXY) "
             "are not valid"
         ) from error
+    join_reads(client)
+    return client
 
 
 async def _check_head(response: "httpx.Response", request: EventRequest) -> None:
