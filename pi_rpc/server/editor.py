@@ -53,7 +53,7 @@ class EditorState:
         given = {
             name: value
             for name in news.__struct_fields__
-            if (value := getattr(news, name)) is not UNSET
+            if (value := getattr(news, name)) is not UNSET and value is not None
         }
         self.said = structs.replace(self.said, **given)
         if isinstance(news.open_documents, list):
