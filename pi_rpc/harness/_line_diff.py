@@ -12,7 +12,6 @@ compared line by line with everything else.
 import sys
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from difflib import SequenceMatcher
 from typing import TypeAlias
 
 __all__ = ["CONTEXT", "unified_hunks"]
@@ -75,6 +74,8 @@ def _changes(old: Sequence[bytes], new: Sequence[bytes]) -> list[_Change]:
         elif (b - a) * (d - c) > min(_MAX_COMPARED, left):
             found.append((a, b, c, d))
         else:
+            from difflib import SequenceMatcher
+
             left -= (b - a) * (d - c)
             matcher = SequenceMatcher(None, old[a:b], new[c:d], autojunk=False)
             found += [

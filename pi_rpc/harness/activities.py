@@ -20,6 +20,7 @@ from anyio.abc import TaskGroup
 from msgspec import UNSET
 
 from pi_rpc.agent.events import AgentEnd, AgentSettled, AgentStart, Diagnostic
+from pi_rpc.agent.ports import FileChange
 from pi_rpc.harness.checkpoints import Checkpoints, Restored, SettledChanges
 from pi_rpc.harness.configuration import custom_entry
 from pi_rpc.harness.core import Phase, SessionCore
@@ -156,9 +157,13 @@ class Activities:
         self._core.configuration.require_writes_allowed("files are restored")
         self.require_writable()
         async with self.operation("idle", None) as operation:
-            return await self._checkpoints.restore(
+            result = await self._checkpoints.restore(
                 checkpoint_id, paths, lambda: operation.controller.signal.aborted
             )
+            changes = [FileChange(path, kind) for path, kind in result.restored]
+            if changes:
+                self._core.loop.tool_context.changes.changed(changes)
+            return result
 
     async def wait_for_idle(self) -> None:
         """Return once nothing goes on."""

@@ -17,8 +17,6 @@ import hashlib
 import json
 import os
 import re
-import shutil
-import tempfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -103,6 +101,8 @@ class CheckpointStore:
         """Remove a temporary folder."""
         folder, self._temporary = self._temporary, None
         if folder is not None:
+            import shutil
+
             shutil.rmtree(folder, ignore_errors=True)
 
     # --- contents --------------------------------------------------------------------------------
@@ -204,6 +204,8 @@ class CheckpointStore:
             return
         gone = folder / "sessions" / _folder_name(session_id)
         if gone.is_dir():
+            import shutil
+
             shutil.rmtree(gone, ignore_errors=True)
             self.prune()
 
@@ -276,6 +278,8 @@ class CheckpointStore:
     def _made(self) -> Path:
         folder = self._folder()
         if folder is None:
+            import tempfile
+
             folder = self._temporary = Path(tempfile.mkdtemp(prefix="pi-rpc-checkpoints-"))
         return folder
 

@@ -154,7 +154,8 @@ class Checkpoints:
         found = read(session_id, checkpoint_id, lines or [])
         if not found.files:
             raise HarnessError(
-                "checkpointNotFound", "the session has no such checkpoint, or it was pruned"
+                "checkpointNotFound",
+                f"the session has no checkpoint {_shown(checkpoint_id)}; it may have been pruned",
             )
         return found
 
@@ -209,6 +210,10 @@ class Checkpoints:
         if own.files:
             result.undo_id = own.id
         return result
+
+
+def _shown(checkpoint_id: str) -> str:
+    return repr(checkpoint_id if len(checkpoint_id) <= 40 else checkpoint_id[:39] + "…")
 
 
 class _RunRecording(Recording):

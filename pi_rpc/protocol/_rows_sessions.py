@@ -1,5 +1,6 @@
 """Rows of ``session/*``."""
 
+from pi_rpc.protocol import checkpoints as c
 from pi_rpc.protocol import history as h
 from pi_rpc.protocol import requests as r
 from pi_rpc.protocol import session_files as f
@@ -151,6 +152,38 @@ ROWS: tuple[Method, ...] = (
         params=f.SessionDeleteParams,
         result=Empty,
         errors=(*SESSION, "sessionLocked", "storage"),
+        order="session",
+    ),
+    Method(
+        name="checkpoint/list",
+        exchange="checkpoints",
+        summary="The checkpoints of a session, the newest first: what each run changed that changed"
+        " anything. The session need not be open.",
+        params=c.CheckpointListParams,
+        result=c.CheckpointListResult,
+        errors=(*SESSION, "sessionCorrupt", "storage"),
+        order="session",
+    ),
+    Method(
+        name="checkpoint/diff",
+        exchange="checkpoints",
+        summary="What a run changed, as one unified diff of up to 1 MiB. The session need not be"
+        " open.",
+        params=c.CheckpointDiffParams,
+        result=c.CheckpointDiffResult,
+        errors=(*SESSION, "checkpointNotFound", "sessionCorrupt", "storage"),
+        order="session",
+    ),
+    Method(
+        name="checkpoint/restore",
+        exchange="checkpoints",
+        summary="Puts files back as they were before a run, if they are as the run left them: other"
+        " files are conflicts and stay. Files that the run created are deleted. What is replaced is"
+        " saved in a checkpoint of its own, so that restoring that one takes this back. The session"
+        " must be open and idle; nothing else begins in it meanwhile.",
+        params=c.CheckpointRestoreParams,
+        result=c.CheckpointRestoreResult,
+        errors=(*SESSION, "checkpointNotFound", "sessionBusy", "permissionDenied", "storage"),
         order="session",
     ),
 )

@@ -248,6 +248,29 @@ def branching(home: Path) -> list[Said]:
         return client.said
 
 
+def restoring(home: Path) -> list[Said]:
+    edit = {"oldText": "red", "newText": "green"}
+    replies = [
+        call("edit", path="valve.txt", edits=[edit]),
+        call("write", path="docs/valve.md", content="It is green.\n"),
+        call("bash", command="echo shut > state.txt"),
+        say("Done."),
+    ]
+    with Conversation(home, replies) as client:
+        (client.project / "valve.txt").write_text("The valve is red.\n")
+        (client.project / "valve.txt").chmod(0o644)
+        client.begin(wishes(*BRIEF, *_CALLS, permissionMode="full"))
+        client.request("prompt", {"message": "Paint the valve green, and write that down."})
+        found = client.request("checkpoint/list")["result"]["checkpoints"]
+        newest = {"checkpointId": found[0]["checkpointId"]}
+        client.request("checkpoint/diff", newest)
+        (client.project / "docs" / "valve.md").write_text("It is green, or blue.\n")
+        undo = client.request("checkpoint/restore", newest)["result"]["checkpointId"]
+        client.request("checkpoint/restore", {"checkpointId": undo})
+        client.request("checkpoint/diff", {"checkpointId": "cp_0"})
+        return client.said
+
+
 def forking(home: Path) -> list[Said]:
     with Conversation(home, [say("Steam."), say("In 1712.")]) as client:
         client.begin(wishes(*BRIEF, "message_update", "message_end", name="Engines"))
@@ -517,6 +540,10 @@ def ending(home: Path) -> list[Said]:
         return client.said
 
 
+_CALLS = (
+    *("agent_start", "message_end", "message_update"),
+    *("tool_execution_start", "tool_execution_update", "tool_execution_end"),
+)
 _TEXT_END = {"type": "text_end", "contentIndex": 0, "content": "Once upon a time"}
 _NAMES = {"methods": 2, "events": 2}
 
@@ -534,6 +561,7 @@ EXCHANGES: dict[str, Exchange] = {
     "events": Exchange(repeating),
     "questions": Exchange(asking),
     "fork": Exchange(forking),
+    "checkpoints": Exchange(restoring),
     "errors": Exchange(errors),
     "sessions": Exchange(several_sessions),
     "reopen": Exchange(reopening),

@@ -4,6 +4,7 @@ from pi_rpc.server.connection import Feature
 from pi_rpc.server.features import (
     auth,
     catalogue,
+    checkpoints,
     commands,
     conversation,
     files,
@@ -24,6 +25,7 @@ FEATURES: dict[str, Feature] = {
     **session_files.HANDLERS,
     **tree.HANDLERS,
     **history.HANDLERS,
+    **checkpoints.HANDLERS,
     **commands.HANDLERS,
     **files.HANDLERS,
     **trust.HANDLERS,

@@ -22,13 +22,13 @@ __all__ = ["HANDLERS", "visited"]
 
 @asynccontextmanager
 async def visited(
-    connection: Connection, session_id: str | UnsetType
+    connection: Connection, session_id: str | UnsetType, *, read_only: bool = False
 ) -> AsyncIterator[HostedSession]:
     """The session a request names, open for the moment if it is not; or the default session."""
     if not session_id:
         yield await connection.session(None)
         return
-    async with connection.host.visit(session_id) as hosted:
+    async with connection.host.visit(session_id, read_only=read_only) as hosted:
         yield hosted
 
 
