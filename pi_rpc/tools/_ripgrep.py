@@ -5,6 +5,7 @@ Owns the process and its time limit. Does not own what is searched for
 (``pi_rpc._os.processes``).
 """
 
+import contextlib
 import errno
 import os
 import re
@@ -24,7 +25,7 @@ from pi_rpc.agent.tool import ToolFailure
 from pi_rpc.llm.abort import AbortSignal
 from pi_rpc.tools._paths import display_text
 
-__all__ = ["TIME_LIMIT_S", "RipgrepEnd", "find_ripgrep", "run_ripgrep"]
+__all__ = ["RipgrepEnd", "find_ripgrep", "run_ripgrep"]
 
 TIME_LIMIT_S = 60.0
 """How long one search may take."""
@@ -35,6 +36,8 @@ _MISSING = (
     " is on the PATH. Until then search with bash."
 )
 _KEPT_ERRORS = 4096
+_PIPE_SIZE = 1 << 20
+"""Bytes that may wait to be read: the fewer the pauses, the sooner a listing of names is done."""
 _ALWAYS = ("--no-config", "--hidden", "--no-require-git", "--glob=!.git", "--color=never")
 _VARIABLES = (
     "PATH", "HOME", "XDG_CONFIG_HOME", "TMPDIR", "LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH",
@@ -58,6 +61,17 @@ class RipgrepEnd:
     complaints: int
     """How many complaints there were, such as directories that may not be read."""
 
+    def notes(self) -> list[str]:
+        """What is to be said about a result that is not all there is."""
+        if self.outcome == "timed_out":
+            limit = f"{TIME_LIMIT_S:g} seconds"
+            return [f"The search was ended after {limit} and is not complete. Narrow it down."]
+        if not self.complaints:
+            return []
+        what = "1 path" if self.complaints == 1 else f"{self.complaints} paths"
+        was = "was" if self.complaints == 1 else "were"
+        return [f"{what} could not be read and {was} left out."]
+
 
 async def run_ripgrep(
     arguments: Sequence[str],
@@ -65,7 +79,6 @@ async def run_ripgrep(
     cwd: Path,
     on_output: Callable[[bytes], bool],
     signal: AbortSignal,
-    time_limit_s: float = TIME_LIMIT_S,
 ) -> RipgrepEnd:
     """Run ``rg`` with ``arguments`` in ``cwd``, without input.
 
@@ -81,9 +94,8 @@ async def run_ripgrep(
     end: RipgrepEnd | None = None
     try:
         with signal.cancel_scope(), OutputPipe() as output, OutputPipe() as errors:
-            end = await _run(
-                argv, cwd, output, errors, on_output=on_output, time_limit_s=time_limit_s
-            )
+            _widen(output.read_fd)
+            end = await _run(argv, cwd, output, errors, on_output)
     except OSError as error:  # no descriptors left
         reason = error.strerror or type(error).__name__
         raise PortError("other", f"ripgrep could not be run: {reason}.") from error
@@ -117,15 +129,13 @@ async def _run(
     cwd: Path,
     output: OutputPipe,
     errors: OutputPipe,
-    *,
     on_output: Callable[[bytes], bool],
-    time_limit_s: float,
 ) -> RipgrepEnd:
     outcome: _Outcome = "timed_out"
     complaints = _Complaints()
     child: Child | None = None
     try:
-        with anyio.move_on_after(time_limit_s):
+        with anyio.move_on_after(TIME_LIMIT_S):
             child = await _spawn(argv, cwd, output, errors)
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(complaints.read, errors)
@@ -146,6 +156,14 @@ async def _run(
         complaints.text,
         complaints.count,
     )
+
+
+def _widen(fd: int) -> None:
+    import fcntl
+
+    if hasattr(fcntl, "F_SETPIPE_SZ"):
+        with contextlib.suppress(OSError):  # more than this person may have
+            fcntl.fcntl(fd, fcntl.F_SETPIPE_SZ, _PIPE_SIZE)
 
 
 async def _spawn(argv: list[str], cwd: Path, output: OutputPipe, errors: OutputPipe) -> Child:

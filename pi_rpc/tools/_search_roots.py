@@ -23,7 +23,6 @@ __all__ = [
     "excluded_below",
     "find_root",
     "limit_of",
-    "unreadable_note",
 ]
 
 MOST_LINES = MAX_BYTES // 2
@@ -106,9 +105,3 @@ def excluded_below(root: Path) -> Iterable[str]:
 def limit_of(params: dict[str, Any], default: int) -> int:
     """The ``limit`` argument, at least 1."""
     return max(int(params.get("limit") or default), 1)
-
-
-def unreadable_note(complaints: int) -> str:
-    """What is said of files and directories that were passed over."""
-    what = "1 path" if complaints == 1 else f"{complaints} paths"
-    return f"{what} could not be read and {'was' if complaints == 1 else 'were'} left out."

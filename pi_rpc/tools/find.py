@@ -18,14 +18,13 @@ from pi_rpc.agent.tool import (
 from pi_rpc.llm.abort import AbortSignal
 from pi_rpc.tools._globs import Glob, GlobError
 from pi_rpc.tools._paths import display_text, locations_of, title_path
-from pi_rpc.tools._ripgrep import TIME_LIMIT_S, RipgrepEnd, run_ripgrep
+from pi_rpc.tools._ripgrep import RipgrepEnd, run_ripgrep
 from pi_rpc.tools._search_roots import (
     PATH_PARAMETER,
     Found,
     excluded_below,
     find_root,
     limit_of,
-    unreadable_note,
 )
 from pi_rpc.tools._steps import encoded, port_failures
 from pi_rpc.tools._truncate import MAX_BYTES, format_size
@@ -182,17 +181,15 @@ class _Names:
         if self._more:
             found.details["resultLimitReached"] = self._limit
             found.notes.append(
-                f"Only {self._limit} paths are shown and there are more. Use "
+                f"Only {_paths(self._limit)} shown and there are more. Use "
                 f"limit={self._limit * 2}, or a narrower pattern or path."
             )
-        if end.outcome == "timed_out":
-            found.notes.append(
-                f"The search was ended after {TIME_LIMIT_S:g} seconds, before it was complete. "
-                "Use a narrower path."
-            )
-        elif end.complaints:
-            found.notes.append(unreadable_note(end.complaints))
+        found.notes += end.notes()
         return found
+
+
+def _paths(count: int) -> str:
+    return "1 path is" if count == 1 else f"{count} paths are"
 
 
 def _describe(params: Mapping[str, Any], context: ToolContext | None) -> ToolDescription:

@@ -21,7 +21,7 @@ from pi_rpc.llm.abort import AbortSignal
 from pi_rpc.tools._globs import Glob, GlobError, expand_braces, split_literal_folder
 from pi_rpc.tools._grep_events import Event, EventReader
 from pi_rpc.tools._paths import display_text, locations_of, title_path
-from pi_rpc.tools._ripgrep import TIME_LIMIT_S, RipgrepEnd, run_ripgrep
+from pi_rpc.tools._ripgrep import RipgrepEnd, run_ripgrep
 from pi_rpc.tools._search_roots import (
     MOST_LINES,
     PATH_PARAMETER,
@@ -31,7 +31,6 @@ from pi_rpc.tools._search_roots import (
     excluded_below,
     find_root,
     limit_of,
-    unreadable_note,
 )
 from pi_rpc.tools._steps import encoded, port_failures
 from pi_rpc.tools._truncate import MAX_BYTES, format_size
@@ -259,7 +258,7 @@ class _Matches:
         if self._more:
             found.details["matchLimitReached"] = self._limit
             found.notes.append(
-                f"Only {self._limit} matches are shown and there are more. Use "
+                f"Only {_matches(self._limit)} shown and there are more. Use "
                 f"limit={self._limit * 2}, or a narrower pattern, path or glob."
             )
         if self._cut_lines:
@@ -267,14 +266,12 @@ class _Matches:
             found.notes.append(
                 f"Lines longer than {_LINE_CHARACTERS} characters are cut; read shows them whole."
             )
-        if end.outcome == "timed_out":
-            found.notes.append(
-                f"The search was ended after {TIME_LIMIT_S:g} seconds, before it was complete. "
-                "Use a narrower path or glob, or a simpler pattern."
-            )
-        elif end.complaints:
-            found.notes.append(unreadable_note(end.complaints))
+        found.notes += end.notes()
         return found
+
+
+def _matches(count: int) -> str:
+    return "1 match is" if count == 1 else f"{count} matches are"
 
 
 def _reason(end: RipgrepEnd) -> str:
