@@ -220,7 +220,7 @@ class CheckpointStore:
         """Throw away contents that no checkpoint needs, and, above the limit, the oldest
         checkpoints of all sessions. False when somebody else is at it. Raises ``OSError``.
 
-        Checkpoints of runs that go on stay.
+        Checkpoints of runs that go on stay, and so does the newest one.
         """
         folder = self._folder()
         if folder is None:
@@ -250,7 +250,7 @@ class CheckpointStore:
         total = sum(contents.sizes.get(digest, 0) for digest in needed)
         total += sum(journal.size for journal in journals)
         target = self.max_bytes if total <= self.max_bytes else int(self.max_bytes * _KEPT)
-        for journal in journals:
+        for journal in journals[:-1]:
             if total <= target:
                 break
             if journal.in_use:
