@@ -113,7 +113,7 @@ def search(blocks: Sequence[Block], query: str, limit: int) -> tuple[list[FileMa
     terms = _fold(query).split()
     if len(query) > _MOST_QUERY or _END in query:
         return [], False
-    terms = [term.removeprefix("./").strip("/") or term for term in terms]
+    terms = [rest for term in terms if (rest := term.removeprefix("./").lstrip("/"))]
     if not terms:
         names = islice(_all(blocks), limit + 1)
         found = [FileMatch(name, kind) for name, kind in names]
