@@ -55,16 +55,20 @@ HOSTILE = {
     "replaced by another": "exec setsid -w setsid -w sleep 50",
     "forks when told to end": "trap '(setsid sleep 50 &); setsid --fork sleep 50' TERM; sleep 50",
 }
+OURS = "ours() { grep -qs pi_rpc._os._watcher /proc/$2/cmdline && kill -$1 $2; }; "
+"""Kills a keeper or watcher, never a process above it, whose child it is once that is dead."""
+OURS += "export -f ours; above() { ps -o ppid= -p $PPID; }; "
 AGAINST_KEEPERS = {
-    "kills its keeper": "kill -KILL $PPID; sleep 50",
-    "stops its keeper": f"({DEAF}; sleep 50) & kill -STOP $PPID; sleep 50",
-    "kills it from outside": '(env -i setsid bash -c "kill -KILL $PPID; sleep 50" &); sleep 50',
-    "stops it for good": "while kill -STOP $PPID; do sleep 0.05; done",
+    "kills its keeper": OURS + "(env -i setsid sleep 50 &); ours KILL $PPID; sleep 50",
+    "stops its keeper": OURS + f"({DEAF}; sleep 50) & ours STOP $PPID; sleep 50",
+    "kills it from outside": OURS
+    + "(setsid env bash -c 'ours KILL '$PPID'; sleep 50' &); sleep 50",
+    "stops it for good": OURS + "while ours STOP $PPID; do sleep 0.05; done; sleep 50",
 }
 AGAINST_WATCHERS = {
-    "kills the watcher": "kill -KILL $(ps -o ppid= -p $PPID); sleep 50",
-    "stops the watcher": "kill -STOP $(ps -o ppid= -p $PPID); sleep 50",
-    "kills both": "kill -KILL $(ps -o ppid= -p $PPID) $PPID; (setsid sleep 50 &); sleep 50",
+    "kills the watcher": OURS + "ours KILL $(above); sleep 50",
+    "stops the watcher": OURS + "ours STOP $(above); sleep 50",
+    "kills both": OURS + "ours KILL $(above); ours KILL $PPID; (setsid sleep 50 &); sleep 50",
 }
 
 
