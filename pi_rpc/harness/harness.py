@@ -116,7 +116,8 @@ class AgentHarness(Choices):
         self._brancher = Brancher(self._core, self._compactor)
         driver = RunDriver(self._core, self._compactor)
         self._activities = Activities(self._core, driver, self.checkpoints, task_group)
-        self._bash = PersonBash(self._core, self._activities, driver.take_in_foreign_entries)
+        self._take_in = driver.take_in_foreign_entries
+        self._bash = PersonBash(self._core, self._activities, self._take_in)
         self.extensions = Extensions(
             self.hooks,
             configuration,
@@ -337,6 +338,7 @@ class AgentHarness(Choices):
         self._activities.require_writable()
         self.configuration.require_model()
         async with self._activities.operation("compaction", on_start) as operation:
+            await self._take_in()
             try:
                 plan = self._compactor.plan()
             except NothingToCompactError as error:
@@ -362,6 +364,7 @@ class AgentHarness(Choices):
         if request.summarize:
             self.configuration.require_model()
         async with self._activities.operation("branch_summary", on_start) as operation:
+            await self._take_in()
             try:
                 return await self._brancher.move(request, operation)
             except SummaryFailedError as error:
@@ -413,6 +416,8 @@ class AgentHarness(Choices):
     async def record(self, make: MakeEntry) -> None:
         """Store an entry that is no message: at once when idle, else at the end of the turn or of
         whatever goes on."""
+        if self._activities.current is None:
+            await self._take_in()
         await self._core.recorder.record(make, now=self._activities.current is None)
 
     def bash(

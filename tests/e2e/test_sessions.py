@@ -396,3 +396,122 @@ async def test_more_than_a_frame_holds_comes_in_pages(tmp_path: Path) -> None:
         assert first["hasMore"] is True
         rest = await client.request("session/entries", {"since": first["entries"][-1]["id"]})
         assert rest["hasMore"] is False
+
+
+async def test_chosen_tools_are_in_the_file_and_a_reopened_session_has_them_again(
+    tmp_path: Path,
+) -> None:
+    async with editor(tmp_path, [[say("one")]]) as client:
+        chosen = {"activeTools": ["bash", "read", "bash"]}
+        state = await client.request("session/configure", chosen)
+        stored = (await client.request("session/entries"))["entries"][-1]
+        assert (stored["type"], stored["activeToolNames"]) == (
+            "active_tools_change",
+            ["bash", "read"],
+        )
+        assert [each["entry"] for each in client.events if each["type"] == "entry_appended"] == [
+            stored
+        ]
+    async with editor(tmp_path) as client:
+        session = {"sessionId": state["sessionId"]}
+        opened = await client.request("session/open", session)
+        assert opened["activeTools"] == ["bash", "read"]
+        named = await client.request("session/fork", session)
+        fork = await client.request("session/state", {"sessionId": named["sessionId"]})
+        assert fork["activeTools"] == ["bash", "read"]
+
+
+async def test_chosen_tools_are_recorded_again_on_a_branch_that_does_not_have_them(
+    tmp_path: Path,
+) -> None:
+    async with editor(tmp_path, [[say("one")], [say("two")]]) as client:
+        await client.request("prompt", {"message": "go"})
+        state = await client.request("session/configure", {"activeTools": []})
+        await client.request("branch", {"entryId": "root"})
+        await client.request("prompt", {"message": "again"})
+    async with editor(tmp_path) as client:
+        opened = await client.request("session/open", {"sessionId": state["sessionId"]})
+        assert opened["activeTools"] == []
+
+
+async def test_tools_of_the_command_line_come_before_those_of_the_file_and_are_not_recorded(
+    tmp_path: Path,
+) -> None:
+    async with editor(tmp_path, [[say("one")]]) as client:
+        state = await client.request("session/configure", {"activeTools": ["bash"]})
+    session = {"sessionId": state["sessionId"]}
+    async with editor(tmp_path, [[say("one")]], "--tools", "read") as client:
+        opened = await client.request("session/open", session)
+        assert opened["activeTools"] == ["read"]
+        await client.request("prompt", {**session, "message": "go"})
+    async with editor(tmp_path) as client:
+        opened = await client.request("session/open", session)
+        assert opened["activeTools"] == ["bash"]
+
+
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        ("session/label", {"entryId": "the leaf", "label": "here"}),
+        ("session/configure", {"name": "Engine"}),
+        ("session/configure", {"thinkingLevel": "high"}),
+        ("session/configure", {"activeTools": []}),
+        ("branch", {"entryId": "root"}),
+    ],
+)
+async def test_what_pi_wrote_is_taken_in_before_whatever_is_stored(
+    tmp_path: Path, method: str, params: dict
+) -> None:
+    async with editor(tmp_path, [[say("one")]]) as client:
+        await client.request("prompt", {"message": "go"})
+        (path,) = session_files(tmp_path)
+        leaf = (await client.request("session/state"))["leafId"]
+        with path.open("a") as file:
+            file.write(json.dumps(user_entry("f0f0f0f0", leaf, "from elsewhere")) + "\n")
+        named = {name: leaf if value == "the leaf" else value for name, value in params.items()}
+        await client.request(method, named)
+        (note,) = [each for each in client.events if each["type"] == "diagnostic"]
+        assert "another program" in note["message"]
+        ids = [each["id"] for each in (await client.request("session/entries"))["entries"]]
+        assert ids[-2] == "f0f0f0f0"
+    assert [json.loads(line)["id"] for line in path.read_bytes().splitlines()][1:] == ids
+
+
+async def test_a_compaction_takes_in_what_pi_wrote(tmp_path: Path) -> None:
+    async with editor(tmp_path, [[say("one")], [say("what was said")]]) as client:
+        await client.request("prompt", {"message": "go"})
+        (path,) = session_files(tmp_path)
+        leaf = (await client.request("session/state"))["leafId"]
+        with path.open("a") as file:
+            for entry_id in ("f0f0f0f0", "f1f1f1f1"):
+                long = user_entry(entry_id, leaf, "from elsewhere " * 8_000)
+                file.write(json.dumps(long) + "\n")
+                leaf = entry_id
+        result = await client.request("compact")
+        assert result["summary"].startswith("what was said")
+
+
+async def test_a_choice_that_cannot_be_stored_is_not_made(tmp_path: Path) -> None:
+    async with editor(tmp_path, [[say("one")]]) as client:
+        await client.request("prompt", {"message": "go"})
+        (path,) = session_files(tmp_path)
+        before = await client.request("session/state")
+        os.truncate(path, 0)
+        for change in ({"name": "Engine"}, {"thinkingLevel": "high"}, {"activeTools": []}):
+            with pytest.raises(Refused) as refused:
+                await client.request("session/configure", change)
+            assert refused.value.kind == "storage"
+        after = await client.request("session/state")
+        assert "name" not in after
+        same = ("thinkingLevel", "activeTools", "messageCount", "leafId")
+        assert [after[name] for name in same] == [before[name] for name in same]
+
+
+def user_entry(entry_id: str, parent_id: str, text: str) -> dict:
+    return {
+        "type": "message",
+        "id": entry_id,
+        "parentId": parent_id,
+        "timestamp": "2026-01-01T00:00:00.000Z",
+        "message": {"role": "user", "content": text, "timestamp": 1},
+    }
