@@ -5,6 +5,7 @@ Owns the part of ``AgentHarness`` that changes choices and records them. What th
 """
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from pi_rpc.agent.queue import QueueMode
 from pi_rpc.agent.tool import AgentTool
@@ -15,11 +16,13 @@ from pi_rpc.harness.configuration import (
     session_info,
     thinking_level_change,
 )
+from pi_rpc.harness.errors import HarnessError
 from pi_rpc.harness.persistence import MakeEntry
 from pi_rpc.harness.queue import MessageQueue
 from pi_rpc.harness.resources import Resources
 from pi_rpc.llm.messages import ThinkingLevel
 from pi_rpc.llm.models import Model
+from pi_rpc.session.storage import SessionError
 
 __all__ = ["Choices"]
 
@@ -38,23 +41,24 @@ class Choices:
 
     async def set_model(self, model: Model) -> None:
         """Ask another model from the next turn on."""
-        self.configuration.model = model
-        await self.record(model_change(model))
+        await self._choose(lambda: model_change(model), model=model)
 
     async def set_thinking_level(self, level: ThinkingLevel) -> None:
         """Think more or less from the next turn on; the nearest level the model offers."""
-        self.configuration.thinking_level = level
-        await self.record(thinking_level_change(self.configuration.level))
+        choices = self.configuration
+        await self._choose(lambda: thinking_level_change(choices.level), thinking_level=level)
 
     async def set_active_tools(self, names: Sequence[str]) -> None:
         """Tell the model of these tools from the next turn on; refuses unknown ones."""
-        self.configuration.activate(list(names))
-        await self.record(active_tools_change(list(names)))
+        chosen = self.configuration.known_tools(names, path="activeTools")
+        await self._choose(
+            lambda: active_tools_change(chosen), named_tools=chosen, chosen_tools=chosen
+        )
 
     def set_tools(self, tools: Sequence[AgentTool]) -> None:
         """Have these tools from the next turn on, and tell the model of all of them."""
         self.configuration.tools = {tool.name: tool for tool in tools}
-        self.configuration.named_tools = None
+        self.configuration.named_tools = self.configuration.chosen_tools = None
 
     def set_resources(self, resources: Resources) -> None:
         """Have these skills, templates and context files from the next turn on."""
@@ -63,9 +67,22 @@ class Choices:
     async def rename(self, name: str) -> None:
         """Give the session a name for people; empty for none."""
         cleaned = " ".join(name.split())
-        self.configuration.name = cleaned or None
-        await self.record(session_info(cleaned))
+        await self._choose(lambda: session_info(cleaned), name=cleaned or None)
         self.changed(name=cleaned or None)
+
+    async def _choose(self, entry: Callable[[], MakeEntry], **choices: Any) -> None:
+        """Change fields of the configuration at once, unless that cannot be stored."""
+        before = {name: getattr(self.configuration, name) for name in choices}
+        for name, value in choices.items():
+            setattr(self.configuration, name, value)
+        try:
+            await self.record(entry())
+        except (SessionError, HarnessError):
+            for name, value in choices.items():
+                # Somebody may have chosen again meanwhile.
+                if getattr(self.configuration, name) is value:
+                    setattr(self.configuration, name, before[name])
+            raise
 
     @property
     def steering_mode(self) -> QueueMode:

@@ -177,6 +177,7 @@ def assembled(
         cwd=cwd,
         tools={tool.name: tool for tool in tools},
         named_tools=_known_tools(context.active_tools, tools),
+        chosen_tools=context.active_tools,
         model=chosen,
         thinking_level=thinking_level or named_level or (recorded if branch else None) or "off",
         name=session.name,

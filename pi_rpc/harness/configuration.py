@@ -5,7 +5,7 @@ next turn; a turn that has begun keeps what it began with. Does not own where mo
 (``pi_rpc.harness.model_registry``).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -55,6 +55,8 @@ class SessionConfiguration:
     """Every tool the session could use, by name."""
     named_tools: list[str] | None = None
     """The tools somebody named for the model; None leaves the choice to the permission mode."""
+    chosen_tools: list[str] | None = None
+    """Those of them that were chosen for this session, and are to be in its file; None: none."""
     model: Model | None = None
     thinking_level: ThinkingLevel = "off"
     permission_mode: PermissionMode = "ask"
@@ -134,16 +136,20 @@ class SessionConfiguration:
                 " permissionMode, or --permission-mode",
             )
 
-    def activate(self, names: list[str]) -> None:
+    def activate(self, names: Sequence[str]) -> None:
         """Choose the tools the model is told of; unknown names are refused."""
+        self.named_tools = self.known_tools(names)
+
+    def known_tools(self, names: Sequence[str], *, path: str = "tools") -> list[str]:
+        """``names``, each once; refuses those of no tool, and blames ``path`` for them."""
         unknown = [name for name in names if name not in self.tools]
         if unknown:
             raise HarnessError(
                 "invalidParams",
                 f"unknown tools: {', '.join(unknown)}; known are: {', '.join(self.tools)}",
-                path="tools",
+                path=path,
             )
-        self.named_tools = list(dict.fromkeys(names))
+        return list(dict.fromkeys(names))
 
     def unrecorded(self, context: SessionContext) -> list[Callable[..., Any]]:
         """Makers of entries for choices that the session file does not hold yet."""
@@ -153,6 +159,8 @@ class SessionConfiguration:
             makers.append(model_change(model))
         if context.thinking_level != self.level:
             makers.append(thinking_level_change(self.level))
+        if self.chosen_tools is not None and context.active_tools != self.chosen_tools:
+            makers.append(active_tools_change(self.chosen_tools))
         return makers
 
 

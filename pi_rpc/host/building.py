@@ -79,7 +79,7 @@ def take_over(harness: AgentHarness, source: AgentHarness) -> None:
     own, theirs = harness.configuration, source.configuration
     own.model, own.thinking_level = theirs.model, theirs.thinking_level
     own.permission_mode = theirs.permission_mode
-    own.named_tools = None if theirs.named_tools is None else list(theirs.named_tools)
+    own.named_tools, own.chosen_tools = theirs.named_tools, theirs.chosen_tools
     own.additional_directories = list(theirs.additional_directories)
     own.limits = theirs.limits
     own.system_prompt = theirs.system_prompt
@@ -105,6 +105,9 @@ async def _configuration(
     return SessionConfiguration(
         cwd=options.cwd or Path(session.cwd),
         tools=tools,
+        # Extensions, which bring further tools, are loaded later.
+        named_tools=context.active_tools,
+        chosen_tools=context.active_tools,
         model=model,
         thinking_level=(
             options.thinking_level

@@ -248,7 +248,7 @@ class SessionConfigureParams(SessionParams, frozen=True, kw_only=True):
     permission_mode: PermissionMode | UnsetType = UNSET
     """What tools may do without asking."""
     active_tools: list[str] | UnsetType = UNSET
-    """The tools to offer the model, from now on in every permission mode."""
+    """The tools to offer the model, from now on in every permission mode; kept with the session."""
     name: str | UnsetType = UNSET
     """A name for people; empty: none. The only thing that can be changed of a session that is not
     open."""

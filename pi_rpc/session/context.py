@@ -178,7 +178,7 @@ def _active_tools(branch: Sequence[StoredEntry]) -> list[str] | None:
     for _, stored in newest(branch, ("active_tools_change",)):
         entry = stored.entry
         if isinstance(entry, ActiveToolsChangeEntry):
-            return list(entry.active_tool_names)
+            return list(dict.fromkeys(entry.active_tool_names))
     return None
 
 

@@ -203,7 +203,7 @@ async def _configure(
         model, named_level = connection.host.services.choose_model(name, None)
         level = level or named_level
     if params.active_tools is not UNSET:
-        choices.activate(params.active_tools)
+        await harness.set_active_tools(params.active_tools)
         harness.changed(activeTools=[tool.name for tool in choices.usable_tools()])
     if model is not None:
         await harness.set_model(model)
