@@ -25,6 +25,8 @@ __all__ = ["ChunkJoiner", "join_reads"]
 _PAUSE_S = 0.008
 _BULK_BYTES = 8 * 1024
 """A read of that much is no trickle: there is more, and waiting would only delay it."""
+_READ_BYTES = 256 * 1024
+"""As much as the event loop takes at once; cutting that up would copy it several times."""
 _MAX_HEAD_BYTES = 128 * 1024
 _CHUNKED = re.compile(rb"\r\ntransfer-encoding:[ \t]*chunked[ \t]*\r\n", re.IGNORECASE)
 _CHUNK_HEAD = re.compile(rb"([0-9a-fA-F]{1,8})\r\n")
@@ -135,7 +137,7 @@ class _Stream(httpcore.AsyncNetworkStream):
             wait = self._again_at - anyio.current_time()
             if wait > 0:
                 await anyio.sleep(wait)
-            read = await self._stream.read(max_bytes, timeout)
+            read = await self._stream.read(max(max_bytes, _READ_BYTES), timeout)
             if not read:
                 return self._joiner.eof()
             if self._tls is not None:
@@ -207,5 +209,4 @@ def join_reads(client: httpx.AsyncClient) -> None:
 def _chunk(pieces: list[bytes]) -> bytes:
     if not pieces:
         return b""
-    content = b"".join(pieces)
-    return b"%x\r\n%b\r\n" % (len(content), content)
+    return b"".join([b"%x\r\n" % sum(map(len, pieces)), *pieces, b"\r\n"])

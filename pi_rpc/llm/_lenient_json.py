@@ -3,6 +3,8 @@
 Owns what is read over: bytes that are not UTF-8, and halves of surrogate pairs, which servers send
 that cut a character in two at the end of a token. Does not own what the JSON means, nor where the
 halves meet again (``MessageBuilder``).
+
+The structs that are decoded to are declared ``gc=False``: what comes out of JSON has no cycles.
 """
 
 import json
@@ -12,9 +14,13 @@ from typing import Any, TypeVar
 
 import msgspec
 
-__all__ = ["read_json", "with_whole_characters"]
+__all__ = ["UNREADABLE", "read_json", "with_whole_characters"]
 
 _Value = TypeVar("_Value")
+
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What a decoder raises for what ``read_json`` may still read. Trying it first saves a call for
+each event."""
 
 _STREAMED = frozenset(
     {

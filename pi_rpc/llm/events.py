@@ -43,7 +43,7 @@ class TextStart(Wire, tag_field="type", tag="text_start", frozen=True, kw_only=T
     """Position of the block in the message's content."""
 
 
-class TextDelta(Wire, tag_field="type", tag="text_delta", frozen=True, kw_only=True):
+class TextDelta(Wire, tag_field="type", tag="text_delta", frozen=True, kw_only=True, gc=False):
     """A piece of text arrived."""
 
     content_index: int
@@ -68,7 +68,9 @@ class ThinkingStart(Wire, tag_field="type", tag="thinking_start", frozen=True, k
     """Position of the block in the message's content."""
 
 
-class ThinkingDelta(Wire, tag_field="type", tag="thinking_delta", frozen=True, kw_only=True):
+class ThinkingDelta(
+    Wire, tag_field="type", tag="thinking_delta", frozen=True, kw_only=True, gc=False
+):
     """A piece of thinking arrived."""
 
     content_index: int
@@ -97,7 +99,9 @@ class ToolCallStart(Wire, tag_field="type", tag="toolcall_start", frozen=True, k
     """The tool's name."""
 
 
-class ToolCallDelta(Wire, tag_field="type", tag="toolcall_delta", frozen=True, kw_only=True):
+class ToolCallDelta(
+    Wire, tag_field="type", tag="toolcall_delta", frozen=True, kw_only=True, gc=False
+):
     """A piece of a tool call's arguments arrived."""
 
     content_index: int

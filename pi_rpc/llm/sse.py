@@ -51,18 +51,17 @@ class SseDecoder:
             if self._size > _MAX_EVENT_BYTES:
                 raise MalformedStreamError("the provider sent an event without an end")
             return []
-        blocks = b"".join(self._pieces).split(b"\n\n")
-        rest = blocks.pop()
+        ended, _, rest = b"".join(self._pieces).rpartition(b"\n\n")
         self._pieces = [rest] if rest else []
         self._size = len(rest)
         self._at_line_end = rest.endswith(b"\n")
-        return _decode_all(blocks)
+        return _decode_all(ended)
 
     def eof(self) -> list[SseEvent]:
         """What is left when the stream ends: an event whose closing blank line never came."""
         rest = (self._head or b"") + b"".join(self._pieces)
         self._pieces, self._head, self._size = [], None, 0
-        return _decode_all([rest])
+        return _decode_all(rest)
 
     def _without_bom(self, start: bytes) -> bytes:
         if len(start) < len(_BOM) and _BOM.startswith(start):
@@ -72,22 +71,36 @@ class SseDecoder:
         return start.removeprefix(_BOM)
 
 
-def _decode_all(blocks: list[bytes]) -> list[SseEvent]:
+def _decode_all(ended: bytes) -> list[SseEvent]:
+    """The events of blocks with the blank lines between them."""
+    # The two shapes that nearly all streams have, told by the number of their lines.
+    if ended.startswith(b"data: "):
+        values = ended[6:].split(b"\n\ndata: ")
+        if ended.count(b"\n") == 2 * len(values) - 2:
+            return [("message", value) for value in values]
+    elif ended.startswith(b"event: "):
+        blocks = ended[7:].split(b"\n\nevent: ")
+        lines = ended.count(b"\n")
+        if lines == 3 * len(blocks) - 2 and (events := _decode_named(blocks)) is not None:
+            return events
+    return [event for block in ended.split(b"\n\n") if (event := _decode(block)) is not None]
+
+
+def _decode_named(blocks: list[bytes]) -> list[SseEvent] | None:
+    """The events of blocks without the ``event: `` they begin with; None unless each has data.
+
+    They have two lines each on average, so all of them have two when none has one.
+    """
     events: list[SseEvent] = []
+    names: dict[bytes, str] = {}
     for block in blocks:
-        # The two shapes that nearly all events have, without a loop over lines.
-        if block.startswith(b"data: "):
-            if b"\n" not in block:
-                events.append(("message", block[6:]))
-                continue
-        elif block.startswith(b"event: "):
-            name, found, value = block.partition(b"\ndata: ")
-            if found and b"\n" not in name and b"\n" not in value:
-                events.append((name[7:].decode(errors="replace") or "message", value))
-                continue
-        event = _decode(block)
-        if event is not None:
-            events.append(event)
+        line, found, value = block.partition(b"\ndata: ")
+        if not found:
+            return None
+        name = names.get(line)
+        if name is None:
+            name = names[line] = line.decode(errors="replace") or "message"
+        events.append((name, value))
     return events
 
 

@@ -180,23 +180,26 @@ class MessageBuilder:
 
     def text(self, index: int, delta: str) -> TextDelta:
         """Add to a text block."""
+        block = self._blocks[index]
         if self._halves:
-            delta = self._blocks[index].whole(delta)
-        self._blocks[index].pieces.append(delta)
+            delta = block.whole(delta)
+        block.pieces.append(delta)
         return TextDelta(content_index=index, delta=delta)
 
     def thinking(self, index: int, delta: str) -> ThinkingDelta:
         """Add to a thinking block."""
+        block = self._blocks[index]
         if self._halves:
-            delta = self._blocks[index].whole(delta)
-        self._blocks[index].pieces.append(delta)
+            delta = block.whole(delta)
+        block.pieces.append(delta)
         return ThinkingDelta(content_index=index, delta=delta)
 
     def arguments(self, index: int, delta: str) -> ToolCallDelta:
         """Add to a tool call's argument text."""
+        block = self._blocks[index]
         if self._halves:
-            delta = self._blocks[index].whole(delta)
-        self._blocks[index].pieces.append(delta)
+            delta = block.whole(delta)
+        block.pieces.append(delta)
         return ToolCallDelta(content_index=index, delta=delta)
 
     def sign(self, index: int, signature: str) -> None:

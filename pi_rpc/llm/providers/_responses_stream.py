@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Struct
 
-from pi_rpc.llm._lenient_json import read_json
+from pi_rpc.llm._lenient_json import UNREADABLE, read_json
 from pi_rpc.llm.errors import MalformedStreamError, ProviderError
 from pi_rpc.llm.events import AssistantMessageEvent
 from pi_rpc.llm.failures import failure_in_stream
@@ -48,27 +48,27 @@ _PRICE_FACTORS = {"flex": 0.5, "priority": 2.0}
 """Of service tiers, where the model's ``compat.serviceTierFactors`` does not say."""
 
 
-class _InputDetails(Struct):
+class _InputDetails(Struct, gc=False):
     cached_tokens: int | None = None
     cache_write_tokens: int | None = None
 
 
-class _OutputDetails(Struct):
+class _OutputDetails(Struct, gc=False):
     reasoning_tokens: int | None = None
 
 
-class _Usage(Struct):
+class _Usage(Struct, gc=False):
     input_tokens: int | None = None
     input_tokens_details: _InputDetails | None = None
     output_tokens: int | None = None
     output_tokens_details: _OutputDetails | None = None
 
 
-class _Incomplete(Struct):
+class _Incomplete(Struct, gc=False):
     reason: str | None = None
 
 
-class _Response(Struct):
+class _Response(Struct, gc=False):
     id: str | None = None
     model: str | None = None
     status: str | None = None
@@ -79,7 +79,7 @@ class _Response(Struct):
     usage: _Usage | None = None
 
 
-class _Event(Struct):
+class _Event(Struct, gc=False):
     type: str = ""
     output_index: int | None = None
     item_id: str | None = None
@@ -153,15 +153,12 @@ class _Reader:
     def read(self, events: list[SseEvent]) -> list[AssistantMessageEvent]:
         """The block events of one network read. Raises what the provider reports, or malformed."""
         out: list[AssistantMessageEvent] = []
+        decode = _decoder.decode
         for name, data in events:
-            if data.startswith(b"[DONE]"):
-                continue
             try:
-                event = read_json(_decoder, data, self._builder.expect_halves)
-            except msgspec.DecodeError as error:
-                raise MalformedStreamError(
-                    f"{self._model.provider} sent an event that cannot be read: {error}"
-                ) from error
+                event = decode(data)
+            except UNREADABLE:
+                event = self._read_patiently(data)
             kind = event.type or name
             delta_of = _KIND_OF_DELTA.get(kind)
             if delta_of is not None:
@@ -180,6 +177,17 @@ class _Reader:
             elif kind == "error" or event.error:
                 raise self._reported(event)
         return out
+
+    def _read_patiently(self, data: bytes) -> _Event:
+        """An event that is no plain JSON."""
+        if data.startswith(b"[DONE]"):
+            return _Event(type="[DONE]")
+        try:
+            return read_json(_decoder, data, self._builder.expect_halves)
+        except msgspec.DecodeError as error:
+            raise MalformedStreamError(
+                f"{self._model.provider} sent an event that cannot be read: {error}"
+            ) from error
 
     def finish(self) -> None:
         """Say why the reply ended. Raises when it did not end as agreed."""
@@ -204,7 +212,7 @@ class _Reader:
         delta = event.delta
         if not isinstance(delta, str) or not delta:
             return
-        key = _key(event)
+        key = _key(event) if event.output_index is None else event.output_index
         item = self._open.get(key)
         if item is None or item.kind != kind:
             if kind == "call" or item is not None or key in self._started:

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Struct
 
-from pi_rpc.llm._lenient_json import read_json
+from pi_rpc.llm._lenient_json import UNREADABLE, read_json
 from pi_rpc.llm.errors import ContextOverflowError, MalformedStreamError, ProviderError
 from pi_rpc.llm.events import AssistantMessageEvent
 from pi_rpc.llm.failures import failure_in_stream
@@ -43,15 +43,15 @@ _STOP_REASONS: dict[str, StopReason] = {
 }
 
 
-class _CacheCreation(Struct):
+class _CacheCreation(Struct, gc=False):
     ephemeral_1h_input_tokens: int | None = None
 
 
-class _OutputDetails(Struct):
+class _OutputDetails(Struct, gc=False):
     thinking_tokens: int | None = None
 
 
-class _Usage(Struct):
+class _Usage(Struct, gc=False):
     input_tokens: int | None = None
     output_tokens: int | None = None
     cache_read_input_tokens: int | None = None
@@ -60,13 +60,13 @@ class _Usage(Struct):
     output_tokens_details: _OutputDetails | None = None
 
 
-class _Message(Struct):
+class _Message(Struct, gc=False):
     id: str | None = None
     model: str | None = None
     usage: _Usage | None = None
 
 
-class _Block(Struct):
+class _Block(Struct, gc=False):
     type: str = ""
     id: str | None = None
     name: str | None = None
@@ -77,8 +77,7 @@ class _Block(Struct):
     input: Any = None
 
 
-class _Delta(Struct):
-    type: str = ""
+class _Delta(Struct, gc=False):
     text: str | None = None
     thinking: str | None = None
     signature: str | None = None
@@ -87,7 +86,7 @@ class _Delta(Struct):
     stop_details: Any = None
 
 
-class _Event(Struct):
+class _Event(Struct, gc=False):
     type: str = ""
     index: int = 0
     delta: _Delta | None = None
@@ -179,17 +178,12 @@ class _Reader:
     def read(self, events: list[SseEvent]) -> list[AssistantMessageEvent]:
         """The block events of one network read. Raises what the provider reports, or malformed."""
         out: list[AssistantMessageEvent] = []
+        decode = _decoder.decode
         for _, data in events:
-            if data == b"[DONE]":
-                continue
             try:
-                event = read_json(_decoder, data, self._builder.expect_halves)
-            except msgspec.DecodeError as error:
-                if self.stop_reason is not None:
-                    continue
-                raise MalformedStreamError(
-                    f"{self._model.provider} sent an event that cannot be read: {error}"
-                ) from error
+                event = decode(data)
+            except UNREADABLE:
+                event = self._read_patiently(data)
             kind = event.type
             if kind == "content_block_delta":
                 if event.delta is not None:
@@ -209,6 +203,19 @@ class _Reader:
             elif kind == "error" or event.error:
                 raise failure_in_stream(event.error, self._model.provider)
         return out
+
+    def _read_patiently(self, data: bytes) -> _Event:
+        """An event that is no plain JSON; one without a meaning where it does not matter."""
+        if data == b"[DONE]":
+            return _Event()
+        try:
+            return read_json(_decoder, data, self._builder.expect_halves)
+        except msgspec.DecodeError as error:
+            if self.stop_reason is not None:
+                return _Event()
+            raise MalformedStreamError(
+                f"{self._model.provider} sent an event that cannot be read: {error}"
+            ) from error
 
     def finish(self) -> None:
         """Say why the reply ended. Raises when it did not end as agreed."""

@@ -62,35 +62,35 @@ _STATUS_OF_EXCEPTION = {
 _MAX_SAID = 500
 
 
-class _ToolUse(Struct, rename="camel"):
+class _ToolUse(Struct, rename="camel", gc=False):
     tool_use_id: str | None = None
     name: str | None = None
     input: str | None = None
     type: str | None = None
 
 
-class _Start(Struct, rename="camel"):
+class _Start(Struct, rename="camel", gc=False):
     tool_use: _ToolUse | None = None
 
 
-class _Reasoning(Struct, rename="camel"):
+class _Reasoning(Struct, rename="camel", gc=False):
     text: str | None = None
     signature: str | None = None
     redacted_content: str | None = None
 
 
-class _Delta(Struct, rename="camel"):
+class _Delta(Struct, rename="camel", gc=False):
     text: str | None = None
     tool_use: _ToolUse | None = None
     reasoning_content: _Reasoning | None = None
 
 
-class _CacheDetail(Struct, rename="camel"):
+class _CacheDetail(Struct, rename="camel", gc=False):
     ttl: str | None = None
     input_tokens: int | None = None
 
 
-class _Counts(Struct, rename="camel"):
+class _Counts(Struct, rename="camel", gc=False):
     input_tokens: int | None = None
     output_tokens: int | None = None
     cache_read_input_tokens: int | None = None
@@ -98,15 +98,15 @@ class _Counts(Struct, rename="camel"):
     cache_details: list[_CacheDetail] | None = None
 
 
-class _Router(Struct, rename="camel"):
+class _Router(Struct, rename="camel", gc=False):
     invoked_model_id: str | None = None
 
 
-class _Trace(Struct, rename="camel"):
+class _Trace(Struct, rename="camel", gc=False):
     prompt_router: _Router | None = None
 
 
-class _Event(Struct, rename="camel"):
+class _Event(Struct, rename="camel", gc=False):
     content_block_index: int = 0
     start: _Start | None = None
     delta: _Delta | None = None

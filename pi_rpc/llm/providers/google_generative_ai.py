@@ -59,30 +59,30 @@ _GARBLED = frozenset({"MALFORMED_FUNCTION_CALL", "MALFORMED_RESPONSE", "UNEXPECT
 _MAX_SAID = 300
 
 
-class _FunctionCall(Struct):
+class _FunctionCall(Struct, gc=False):
     id: str | None = None
     name: str | None = None
     args: dict[str, Any] | None = None
 
 
-class _Part(Struct, rename="camel"):
+class _Part(Struct, rename="camel", gc=False):
     text: str | None = None
     thought: bool | None = None
     thought_signature: str | None = None
     function_call: _FunctionCall | None = None
 
 
-class _Content(Struct):
+class _Content(Struct, gc=False):
     parts: list[_Part] | None = None
 
 
-class _Candidate(Struct, rename="camel"):
+class _Candidate(Struct, rename="camel", gc=False):
     content: _Content | None = None
     finish_reason: str | None = None
     finish_message: str | None = None
 
 
-class _Counts(Struct, rename="camel"):
+class _Counts(Struct, rename="camel", gc=False):
     prompt_token_count: int | None = None
     cached_content_token_count: int | None = None
     candidates_token_count: int | None = None
@@ -90,12 +90,12 @@ class _Counts(Struct, rename="camel"):
     tool_use_prompt_token_count: int | None = None
 
 
-class _Feedback(Struct, rename="camel"):
+class _Feedback(Struct, rename="camel", gc=False):
     block_reason: str | None = None
     block_reason_message: str | None = None
 
 
-class _Chunk(Struct, rename="camel"):
+class _Chunk(Struct, rename="camel", gc=False):
     candidates: list[_Candidate] | None = None
     usage_metadata: _Counts | None = None
     prompt_feedback: _Feedback | None = None

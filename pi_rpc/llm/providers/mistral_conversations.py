@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Struct
 
-from pi_rpc.llm._lenient_json import read_json
+from pi_rpc.llm._lenient_json import UNREADABLE, read_json
 from pi_rpc.llm.errors import MalformedStreamError, ProviderError, ServerError
 from pi_rpc.llm.events import AssistantMessageEvent
 from pi_rpc.llm.failures import failure_in_stream
@@ -42,36 +42,36 @@ _NO_ID = "null"
 """What stands for an id that was not given."""
 
 
-class _Function(Struct):
+class _Function(Struct, gc=False):
     name: str | None = None
     arguments: str | dict[str, Any] | None = None
 
 
-class _CallDelta(Struct):
+class _CallDelta(Struct, gc=False):
     index: int | None = None
     id: str | None = None
     function: _Function | None = None
 
 
-class _Delta(Struct):
+class _Delta(Struct, gc=False):
     content: str | list[Any] | None = None
     tool_calls: list[_CallDelta] | None = None
 
 
-class _Choice(Struct):
+class _Choice(Struct, gc=False):
     delta: _Delta | None = None
     finish_reason: str | None = None
 
 
-class _PromptDetails(Struct):
+class _PromptDetails(Struct, gc=False):
     cached_tokens: int | None = None
 
 
-class _CompletionDetails(Struct):
+class _CompletionDetails(Struct, gc=False):
     reasoning_tokens: int | None = None
 
 
-class _Counts(Struct):
+class _Counts(Struct, gc=False):
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     prompt_tokens_details: _PromptDetails | None = None
@@ -80,7 +80,7 @@ class _Counts(Struct):
     completion_tokens_details: _CompletionDetails | None = None
 
 
-class _Chunk(Struct):
+class _Chunk(Struct, gc=False):
     id: str | None = None
     model: str | None = None
     choices: list[_Choice] | None = None
@@ -150,16 +150,15 @@ class _Reader:
     def read(self, events: list[SseEvent]) -> list[AssistantMessageEvent]:
         """The block events of one network read. Raises what the provider reports, or malformed."""
         out: list[AssistantMessageEvent] = []
+        decode = _decoder.decode
         for _, data in events:
-            if data.startswith(b"[DONE]"):
-                self.done = True
-                break
             try:
-                chunk = read_json(_decoder, data, self._builder.expect_halves)
-            except msgspec.DecodeError as error:
-                if self.finish_reason is not None:
-                    continue
-                raise self._unreadable(data, error) from error
+                chunk = decode(data)
+            except UNREADABLE:
+                if data.startswith(b"[DONE]"):
+                    self.done = True
+                    break
+                chunk = self._read_patiently(data)
             if chunk.usage is not None:
                 self._builder.usage = _usage_of(chunk.usage)
             if not chunk.choices:
@@ -173,6 +172,15 @@ class _Reader:
             if choice.finish_reason:
                 self.finish_reason = choice.finish_reason
         return out
+
+    def _read_patiently(self, data: bytes) -> _Chunk:
+        """A chunk that is no plain JSON; an empty one where it does not matter any more."""
+        try:
+            return read_json(_decoder, data, self._builder.expect_halves)
+        except msgspec.DecodeError as error:
+            if self.finish_reason is not None:
+                return _Chunk()
+            raise self._unreadable(data, error) from error
 
     def finish(self) -> None:
         """Say why the reply ended. Raises when it did not end as agreed."""

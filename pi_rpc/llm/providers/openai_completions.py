@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Struct
 
-from pi_rpc.llm._lenient_json import read_json
+from pi_rpc.llm._lenient_json import UNREADABLE, read_json
 from pi_rpc.llm.errors import (
     ContextOverflowError,
     MalformedStreamError,
@@ -47,18 +47,18 @@ _STOP_REASONS: dict[str, StopReason] = {
 _TRANSIENT_REASONS = {"error", "network_error", "abort", "insufficient_system_resource"}
 
 
-class _Function(Struct):
+class _Function(Struct, gc=False):
     name: str | None = None
     arguments: str | dict[str, Any] | None = None
 
 
-class _CallDelta(Struct):
+class _CallDelta(Struct, gc=False):
     index: int | None = None
     id: str | None = None
     function: _Function | None = None
 
 
-class _Delta(Struct):
+class _Delta(Struct, gc=False):
     content: str | list[Any] | None = None
     reasoning_content: Any = None
     reasoning: Any = None
@@ -68,16 +68,16 @@ class _Delta(Struct):
     reasoning_details: Any = None
 
 
-class _PromptDetails(Struct):
+class _PromptDetails(Struct, gc=False):
     cached_tokens: int | None = None
     cache_write_tokens: int | None = None
 
 
-class _CompletionDetails(Struct):
+class _CompletionDetails(Struct, gc=False):
     reasoning_tokens: int | None = None
 
 
-class _Usage(Struct):
+class _Usage(Struct, gc=False):
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     prompt_tokens_details: _PromptDetails | None = None
@@ -88,13 +88,13 @@ class _Usage(Struct):
     """US dollars at some gateways, something else at others."""
 
 
-class _Choice(Struct):
+class _Choice(Struct, gc=False):
     delta: _Delta | None = None
     finish_reason: str | None = None
     usage: _Usage | None = None
 
 
-class _Chunk(Struct):
+class _Chunk(Struct, gc=False):
     choices: list[_Choice] | None = None
     usage: _Usage | None = None
     id: str | None = None
@@ -180,16 +180,15 @@ class _Reader:
     def read(self, events: list[SseEvent]) -> list[AssistantMessageEvent]:
         """The block events of one network read. Raises what the provider reports, or malformed."""
         out: list[AssistantMessageEvent] = []
+        decode = _decoder.decode
         for _, data in events:
-            if data.startswith(b"[DONE]"):
-                self.done = True
-                break
             try:
-                chunk = read_json(_decoder, data, self._builder.expect_halves)
-            except msgspec.DecodeError as error:
-                if self.finish_reason is not None:
-                    continue
-                raise self._unreadable(data, error) from error
+                chunk = decode(data)
+            except UNREADABLE:
+                if data.startswith(b"[DONE]"):
+                    self.done = True
+                    break
+                chunk = self._read_patiently(data)
             choices = chunk.choices
             if chunk.error or not choices or chunk.usage:
                 self._note(chunk)
@@ -199,6 +198,15 @@ class _Reader:
                 self._note_names(chunk)
             self._read_choice(choices[0], out)
         return out
+
+    def _read_patiently(self, data: bytes) -> _Chunk:
+        """A chunk that is no plain JSON; an empty one where it does not matter any more."""
+        try:
+            return read_json(_decoder, data, self._builder.expect_halves)
+        except msgspec.DecodeError as error:
+            if self.finish_reason is not None:
+                return _Chunk()
+            raise self._unreadable(data, error) from error
 
     def finish(self) -> None:
         """Say why the reply ended. Raises when it did not end as agreed."""
