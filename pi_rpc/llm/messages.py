@@ -10,7 +10,9 @@ Timestamps are integer Unix milliseconds.
 import time
 from typing import Any, ClassVar, Literal, TypeAlias
 
-from msgspec import UNSET, Struct, UnsetType, field
+from msgspec import UNSET, UnsetType, field
+
+from pi_rpc.wire import ThinkingLevel, Wire
 
 __all__ = [
     "AssistantContent",
@@ -38,20 +40,10 @@ StopReason: TypeAlias = Literal[
 ]
 """Why an assistant message ended. ``pending`` is only seen while it streams and is never stored."""
 
-ThinkingLevel: TypeAlias = Literal["off", "minimal", "low", "medium", "high", "xhigh", "max"]
-
 
 def now_ms() -> int:
     """The current time in Unix milliseconds."""
     return time.time_ns() // 1_000_000
-
-
-class Wire(Struct, rename="camel", kw_only=True, frozen=True):
-    """Base of everything that crosses a wire or is stored.
-
-    camelCase outside, snake_case inside; keyword-only; frozen. Optional fields default to ``UNSET``
-    and are omitted; required fields have no default, so they are always written.
-    """
 
 
 class TextBlock(Wire, tag_field="type", tag="text", frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, TypeAlias, get_args
 
 from msgspec import UNSET, Meta, UnsetType
 
-from pi_rpc.llm.messages import ThinkingLevel, Wire
+from pi_rpc.wire import ThinkingLevel, Wire
 
 __all__ = [
     "PERMISSION_MODES",

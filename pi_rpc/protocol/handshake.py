@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from msgspec import UNSET, Meta, UnsetType, ValidationError, field, json
 
-from pi_rpc.llm.messages import Wire
 from pi_rpc.protocol.base import (
     PERMISSION_MODES,
     PROTOCOL_VERSION,
@@ -17,6 +16,7 @@ from pi_rpc.protocol.base import (
     file_path,
 )
 from pi_rpc.protocol.decode import decode_params
+from pi_rpc.wire import Wire
 
 __all__ = [
     "EVENT_NAMES",

@@ -234,11 +234,10 @@ def test_answering_initialize_imports_nothing_heavy() -> None:
     )
     assert set(done.stdout.split()) == {
         "pi_rpc",
-        "pi_rpc.llm",
-        "pi_rpc.llm.messages",
         "pi_rpc.protocol",
         "pi_rpc.protocol.base",
         "pi_rpc.protocol.decode",
         "pi_rpc.protocol.errors",
         "pi_rpc.protocol.handshake",
+        "pi_rpc.wire",
     }
