@@ -84,8 +84,8 @@ class Reader:
     def per_delta(self, how: str, api: str) -> float:
         """CPU microseconds for each delta of a text."""
         read, expected = self.read(how, api), int(how.partition("-")[2])
-        if read["deltas"] != expected:
-            raise RuntimeError(f"{how} {api}: {read['deltas']} deltas came, not {expected}")
+        if read["deltas"] < expected:
+            raise RuntimeError(f"{how} {api}: only {read['deltas']} deltas came")
         return float(read["cpu"]) / expected * 1e6
 
 
