@@ -10,13 +10,14 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
-from benchmarks import ping, sessions, startup, stream
+from benchmarks import layer, ping, sessions, startup, stream
 from benchmarks.measuring import Figure
 
 BENCHMARKS = {
     "startup": startup.figures,
     "ping": ping.figures,
     "stream": stream.figures,
+    "layer": layer.figures,
     "sessions": sessions.figures,
 }
 RESULTS = Path(__file__).parent / "results" / "results.json"
