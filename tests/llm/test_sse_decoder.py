@@ -88,3 +88,23 @@ def test_an_event_without_an_end_is_malformed_before_it_fills_the_memory(
     assert decoder.feed(b"x" * 500) == []
     with pytest.raises(MalformedStreamError, match="without an end"):
         decoder.feed(b"x" * 501)
+
+
+BLOCKS = [
+    b"data: plain",
+    b"event: named\ndata: one",
+    b"event: named\ndata: one\ndata: two",
+    b"event: lonely",
+    b"event: tagged\nid: 7\ndata: one",
+    b"event: \ndata: ",
+    b"event: odd\ndata:tight",
+    b"data",
+    b"",
+]
+
+
+@given(st.lists(st.sampled_from(BLOCKS), max_size=8))
+def test_events_read_together_are_those_read_one_by_one(blocks: list[bytes]) -> None:
+    together = decode(b"".join(block + b"\n\n" for block in blocks))
+    one_by_one = [event for block in blocks for event in decode(block + b"\n\n")]
+    assert together == one_by_one
