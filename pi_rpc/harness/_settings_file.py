@@ -91,8 +91,8 @@ class OwnFile(_Section):
         "Time limit of each call of a hook that was given none of its own, and of loading an"
         " extension; 0 for none.",
     )
-    editor_timeout_seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] = _key(
-        5.0, "How long an editor may take to read, change or save a document."
+    editor_timeout_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] = _key(
+        5.0, "How long an editor may take to read, change or save a document; 0 for any time."
     )
     checkpoint_megabytes: Count = _key(
         1024,

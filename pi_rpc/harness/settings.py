@@ -136,7 +136,7 @@ class Settings:
     extension; 0 for none."""
     editor_timeout_s: float = 5.0
     """``piRpc.editorTimeoutSeconds``: how long an editor may take to read, change or save a
-    document."""
+    document; 0 for any time."""
     local_servers: bool = True
     """``piRpc.localServers``: look for model servers on this machine."""
 

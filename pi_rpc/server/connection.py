@@ -177,7 +177,7 @@ class Connection:
             self.editor,
             features,
             encoding,
-            timeout_s=self.services.settings.editor_timeout_s,
+            timeout_s=self.services.settings.editor_timeout_s or None,
         )
 
     def _leave(self, hosted: HostedSession) -> None:

@@ -98,9 +98,9 @@ class ClientEditor:
         features: EditorFeatures,
         position_encoding: PositionEncoding,
         *,
-        timeout_s: float,
+        timeout_s: float | None,
     ) -> None:
-        """``timeout_s``: how long each question waits for its answer."""
+        """``timeout_s``: how long each question waits for its answer; None: any time."""
         self._hosted = hosted
         self._questions = questions
         self._state = state

@@ -270,7 +270,7 @@ async def test_an_editor_that_never_answers_keeps_its_unsaved_text(
 async def test_an_abort_does_not_wait_for_an_editor(project: Path) -> None:
     path = project / "f.txt"
     path.write_text("one\n")
-    settings = {"piRpc": {"editorTimeoutSeconds": 600}}
+    settings = {"piRpc": {"editorTimeoutSeconds": 0}}
     async with buffers(project, [edit("f.txt", "one", "1")], settings=settings) as shown:
         shown.show(path)
         begun = anyio.Event()
