@@ -221,12 +221,13 @@ class AgentSettled(Wire, tag_field="type", tag="agent_settled", frozen=True, kw_
     cost: float | UnsetType = UNSET
     """US dollars of the whole run."""
     diff: str | UnsetType = UNSET
-    """One unified diff of what the run changed with tools that write files; absent when it changed
-    nothing."""
+    """One unified diff of what the run changed with tools that write files, of up to 64 KiB;
+    absent when it changed nothing that way. `checkpoint/diff` has more of it."""
     diff_truncated: bool | UnsetType = UNSET
     """True: part of the diff is missing, and it says where."""
     checkpoint_id: str | UnsetType = UNSET
-    """The checkpoint that takes the run's changes back; absent when it changed nothing."""
+    """The checkpoint that takes the run's changes back, as far as they can be; absent when it
+    changed nothing."""
 
 
 class QueueItem(Wire, frozen=True, kw_only=True):

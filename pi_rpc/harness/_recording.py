@@ -58,9 +58,12 @@ class Recording:
         self._failed = False
         self._bytes = 0
 
-    async def about_to_change(self, path: Path, data: bytes | None) -> None:
-        """A file will be replaced by ``data``, or with None removed. Never raises for the sake of
-        saving: what could not be saved is named as such in the checkpoint, and told once."""
+    async def about_to_change(
+        self, path: Path, data: bytes | None, base: bytes | None = None
+    ) -> None:
+        """A file will be replaced by ``data``, or with None removed; ``base`` is what it holds,
+        where that was read just now. Never raises for the sake of saving: what could not be saved
+        is named as such in the checkpoint, and told once."""
         async with self._lock:
             try:
                 real = await self._files.real_path(path)
@@ -69,7 +72,7 @@ class Recording:
             await self._note_told()
             known = self.checkpoint.files.get(real)
             if known is None:
-                await self._first_change(real, data)
+                await self._first_change(real, data, base)
             elif known.reason is None:
                 await run_blocking(self._next_change, known, data)
 
@@ -119,24 +122,23 @@ class Recording:
 
     # --- the first change of a file --------------------------------------------------------------
 
-    async def _first_change(self, path: Path, data: bytes | None) -> None:
+    async def _first_change(self, path: Path, data: bytes | None, before: bytes | None) -> None:
         saved = SavedFile(path, existed=True)
-        before: bytes | None = None
         try:
             status = await self._files.stat(path)
         except PortError as error:
             if error.code != "not_found":
                 return
-            saved.existed = False
+            saved.existed, before = False, None
             saved.folders = await self._missing_folders(path)
         else:
             if status.kind != "file":
                 return
             saved.mode, saved.size = status.mode, status.size
             limit = self._store.max_file_bytes
-            if status.size > limit:
+            if max(status.size, len(before or b"")) > limit:
                 saved.reason = f"it is larger than what is saved ({_megabytes(limit)})"
-            else:
+            elif before is None:
                 try:
                     before = await self._files.read(path, limit=limit)
                 except PortError as error:
@@ -159,7 +161,7 @@ class Recording:
     def _save(self, saved: SavedFile, before: bytes | None, data: bytes | None) -> None:
         kept: dict[str, bytes] = {}
         try:
-            if before is not None:
+            if before is not None and saved.reason is None:
                 if self._bytes + len(before) > self._store.max_bytes:
                     saved.reason = "what this run has changed is more than all checkpoints may hold"
                 else:

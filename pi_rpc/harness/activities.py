@@ -280,7 +280,7 @@ def _settled_event(outcome: RunOutcome, changes: SettledChanges | None) -> Agent
         error_message=outcome.error_message or UNSET,
         usage=outcome.usage,
         cost=outcome.cost,
-        diff=UNSET if diff is None else diff.text,
+        diff=UNSET if diff is None else diff.text or UNSET,
         diff_truncated=UNSET if diff is None or not diff.truncated else True,
         checkpoint_id=UNSET if changes is None else changes.checkpoint_id,
     )

@@ -112,7 +112,7 @@ class CheckpointStore:
         digest = digest_of(data)
         path = self._content(self._made(), digest)
         if not path.exists():
-            self._write(path, _packed(data))
+            self._write(path, data)
         return digest
 
     def get(self, digest: str) -> bytes:
@@ -139,13 +139,15 @@ class CheckpointStore:
             try:
                 os.utime(path)
             except FileNotFoundError:
-                self._write(path, _packed(data))
+                self._write(path, data)
 
-    def _write(self, path: Path, data: bytes) -> None:
+    def _write(self, path: Path, content: bytes) -> None:
+        packed = _packed(content)
+        mark, data = (_PLAIN, content) if packed is None else (_COMPRESSED, packed)
         _private_folder(path.parent)
         temp = path.with_name(f".{os.urandom(8).hex()}.tmp")
         try:
-            _create(temp, data)
+            _create(temp, mark, data)
             temp.replace(path)
         except BaseException:
             with contextlib.suppress(OSError):
@@ -290,12 +292,12 @@ class CheckpointStore:
         return folder / "sessions" / _folder_name(session_id) / f"{checkpoint_id}.jsonl"
 
 
-def _packed(data: bytes) -> bytes:
-    if len(data) <= _MAX_COMPRESSED:
-        packed = zlib.compress(data, 1)
-        if len(packed) < len(data) * 0.9:
-            return _COMPRESSED + packed
-    return _PLAIN + data
+def _packed(data: bytes) -> bytes | None:
+    """It compressed, where that pays."""
+    if len(data) > _MAX_COMPRESSED:
+        return None
+    packed = zlib.compress(data, 1)
+    return packed if len(packed) < len(data) * 0.9 else None
 
 
 def _unpacked(stored: bytes, limit: int) -> bytes | None:
@@ -323,12 +325,13 @@ def _private_folder(folder: Path) -> None:
         each.mkdir(mode=0o700, exist_ok=True)
 
 
-def _create(path: Path, data: bytes) -> None:
+def _create(path: Path, *pieces: bytes) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
     flags |= getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
     fd = os.open(path, flags, 0o600)
     try:
-        _write_all(fd, data)
+        for piece in pieces:
+            _write_all(fd, piece)
     finally:
         os.close(fd)
 

@@ -265,7 +265,7 @@ class SavingFiles:
         """Save what is there, then write."""
         recording = self._recording()
         if recording is not None:
-            await recording.about_to_change(path, data)
+            await recording.about_to_change(path, data, base)
         written = await self.inner.write(path, data, base=base)
         if recording is not None and written.content is not None:
             await recording.became(path, written.content)

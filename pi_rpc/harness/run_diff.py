@@ -224,29 +224,28 @@ def _is_text(data: bytes) -> bool:
 def _same_at_start(old: bytes, new: bytes) -> int:
     """How many bytes are the same at the start."""
     most = min(len(old), len(new))
-    at = 0
-    while at < most and old[at : at + _BLOCK] == new[at : at + _BLOCK]:
-        at = min(at + _BLOCK, most)
-    while at < most and old[at] == new[at]:
-        at += 1
-    return at
+    same = 0
+    while same < most and old[same : same + _BLOCK] == new[same : same + _BLOCK]:
+        same = min(same + _BLOCK, most)
+    step = _BLOCK
+    while step := step // 2:
+        if same + step <= most and old[same : same + step] == new[same : same + step]:
+            same += step
+    return same
 
 
 def _same_at_end(old: bytes, new: bytes, start: int) -> int:
     """How many bytes after ``start`` are the same at the end."""
     most = min(len(old), len(new)) - start
-    size = 0
-    while size < most:
-        step = min(_BLOCK, most - size)
-        if (
-            old[len(old) - size - step : len(old) - size]
-            != (new[len(new) - size - step : len(new) - size])
-        ):
-            break
-        size += step
-    while size < most and old[len(old) - size - 1] == new[len(new) - size - 1]:
-        size += 1
-    return size
+    same = 0
+    step = _BLOCK
+    while step:
+        ends = len(old) - same, len(new) - same
+        if same + step <= most and (old[ends[0] - step : ends[0]] == new[ends[1] - step : ends[1]]):
+            same += step
+        else:
+            step //= 2
+    return same
 
 
 def _header(file: ChangedFile) -> str:
