@@ -8,9 +8,9 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import Literal, TypeAlias
-from xml.sax.saxutils import escape
 
 from pi_rpc.harness._looking import exists, is_file, is_folder
 from pi_rpc.harness._selection import IgnoreRules, Selection
@@ -129,7 +129,7 @@ def skill_invocation(skill: Skill, arguments: str = "") -> str:
 
 
 def _quoted(text: str) -> str:
-    return escape(text, {'"': "&quot;", "'": "&apos;"})
+    return escape(text)
 
 
 def _files(place: Place, problems: list[str]) -> Iterable[tuple[Path, bool]]:

@@ -10,6 +10,7 @@ query or a user name in an address.
 """
 
 import logging
+import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -112,8 +113,14 @@ _clients: RunVar[_Clients] = RunVar("pi_rpc_http_clients")
 
 def preload() -> None:
     """Import what a request needs, ahead of the first one. Blocks: call it in a thread."""
-    import httpx
-
+    if "httpx" in sys.modules:
+        return
+    # Where rich and click are installed httpx loads them for a command line that nobody uses.
+    sys.modules["httpx._main"] = None  # type: ignore[assignment] # what makes an import fail
+    try:
+        import httpx
+    finally:
+        sys.modules.pop("httpx._main", None)
     _log.debug("httpx %s is loaded", httpx.__version__)
 
 
@@ -224,8 +231,10 @@ async def open_events(request: EventRequest) -> AsyncIterator[EventResponse]:
 
 
 async def _send(request: EventRequest) -> "httpx.Response":
-    client = await _client(request)
+    preload()
     import httpx
+
+    client = await _client(request)
 
     timeout = httpx.Timeout(
         connect=CONNECT_TIMEOUT_S,

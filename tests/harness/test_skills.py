@@ -239,7 +239,7 @@ def test_the_listing_is_escaped_and_leaves_out_what_only_people_may_call_up() ->
     listing = skill_listing(_SKILLS, ["bash", "read"])
     assert "<name>a&amp;b</name>" in listing
     assert "<description>&lt;Do&gt; &quot;it&quot;</description>" in listing
-    assert "<location>/s/a&apos;s/SKILL.md</location>" in listing
+    assert "<location>/s/a&#x27;s/SKILL.md</location>" in listing
     assert "quiet" not in listing
 
 

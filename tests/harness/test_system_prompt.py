@@ -111,7 +111,7 @@ def test_context_files_come_in_order_with_their_paths() -> None:
     found = re.findall(r"<instructions path=(\S+)>\n(.*?)\n</instructions>", text)
     assert found == [
         ('"/home/ada/AGENTS.md"', "Be kind."),
-        ("'/home/ada/\"app\"/AGENTS.md'", "Use tabs."),
+        ('"/home/ada/&quot;app&quot;/AGENTS.md"', "Use tabs."),
     ]
 
 
