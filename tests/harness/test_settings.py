@@ -53,6 +53,7 @@ def test_every_key_reaches_its_field(tmp_path: Path) -> None:
             "followUpMode": "all",
             "sessionDir": "~/s",
             "shellPath": "/bin/dash",
+            "shellCommandPrefix": "set -e",
             "httpIdleTimeoutMs": 1,
             "retry": {
                 "enabled": False,
@@ -87,6 +88,7 @@ def test_every_key_reaches_its_field(tmp_path: Path) -> None:
         follow_up_mode="all",
         session_dir="~/s",
         shell_path="/bin/dash",
+        shell_command_prefix="set -e",
         http_idle_timeout_ms=1,
         retry=RetrySettings(
             enabled=False,
@@ -125,6 +127,7 @@ def test_every_key_reaches_its_field(tmp_path: Path) -> None:
         ({"piRpc": {"localServers": "maybe"}}, "piRpc.localServers"),
         ({"sessionDir": "a\0b"}, "sessionDir"),
         ({"shellPath": "\ud800"}, "shellPath"),
+        ({"shellCommandPrefix": "a\0b"}, "shellCommandPrefix"),
         ({"piRpc": None}, "piRpc"),
     ],
 )
