@@ -18,7 +18,7 @@ from pi_rpc.harness.errors import HarnessError
 from pi_rpc.harness.model_registry import ModelChoice, ModelRegistry, UnknownModelError
 from pi_rpc.harness.paths import agent_dir
 from pi_rpc.harness.resources import Resources
-from pi_rpc.harness.settings import load_settings
+from pi_rpc.harness.settings import Settings, load_settings
 from pi_rpc.llm.errors import AuthError
 from pi_rpc.llm.messages import ThinkingLevel
 from pi_rpc.llm.models import THINKING_LEVELS, Model
@@ -92,8 +92,12 @@ class Models:
         self._local: LocalModelServer | None = None
 
     def default(self) -> Model | None:
-        """The default of ``settings.json``, else the first with a key; reads files."""
-        return self.registry.default(load_settings(self._folder)[0])
+        """The default of ``settings.json`` if it exists, else the first with a key; reads files."""
+        settings = load_settings(self._folder)[0]
+        try:
+            return self.registry.default(settings)
+        except UnknownModelError:
+            return self.registry.default(Settings())
 
     def stream(
         self, model: Model, context: Context, options: StreamOptions, /

@@ -153,11 +153,12 @@ class Services:
         return self._default_model()[0], None
 
     def _default_model(self) -> tuple[Model | None, str | None]:
-        """The default, or why the one that the settings name cannot be had."""
+        """The default, and why the one that the settings name was ignored, if it was."""
         try:
             return self.models.default(self.settings), None
         except UnknownModelError as error:
-            return None, f"{self.folder / 'settings.json'}: {error}"
+            told = f"{self.folder / 'settings.json'}: {error}"
+            return self.models.default(Settings()), told
 
     def tool_context(self, cwd: Path, environment: Mapping[str, str]) -> ToolContext:
         """What the tools of one session work in and with."""

@@ -375,15 +375,15 @@ async def test_abort_tells_of_the_cleared_queue_before_the_run_has_settled(tmp_p
         assert places["queue_update"] < places["agent_settled"]
 
 
-async def test_a_default_that_does_not_exist_is_named_and_nothing_breaks(tmp_path: Path) -> None:
+async def test_a_default_that_does_not_exist_is_named_and_ignored(tmp_path: Path) -> None:
     settings = {"defaultProvider": "anthropic", "defaultModel": "claude-nothing-9"}
     tmp_path.joinpath("settings.json").write_text(json.dumps(settings))
+    server = {"baseUrl": "http://127.0.0.1:9/v1", "api": "openai-completions", "apiKey": "k"}
+    models = {"providers": {"mine": {**server, "models": [{"id": "m"}]}}}
+    tmp_path.joinpath("models.json").write_text(json.dumps(models))
     async with editor(tmp_path) as client:
         state = await client.request("session/state")
-        assert "model" not in state
+        assert (state["model"]["provider"], state["model"]["id"]) == ("mine", "m")
         told = await client.until("diagnostic")
         assert "claude-nothing-9" in told["message"]
         assert "settings.json" in told["message"]
-        with pytest.raises(Refused) as refused:
-            await client.request("prompt", {"message": "go"})
-        assert refused.value.kind == "modelRequired"
