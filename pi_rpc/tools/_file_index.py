@@ -10,6 +10,7 @@ of between blocks.
 """
 
 import re
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -21,10 +22,13 @@ Kind: TypeAlias = Literal["file", "directory"]
 
 _BLOCK = 2048
 """Names in a block."""
-_MOST_CANDIDATES = 1000
+_MOST_CANDIDATES = 500
 _ENOUGH = 300
 """So many that contain the query itself that it is not looked for with gaps."""
 _MOST_QUERY = 200
+_PATIENCE_S = 0.05
+"""How much of a processor's time is spent on finding candidates, the deepest last: whoever types
+should not wait, however many names there are."""
 _END = "\x00"
 _ASCII_LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
 _WORD_START = re.compile(r"(?<=[^a-z0-9])[a-z0-9]|(?<=[a-z])[0-9]|(?<=[0-9])[a-z]")
@@ -118,14 +122,14 @@ def search(blocks: Sequence[Block], query: str, limit: int) -> tuple[list[FileMa
         names = islice(_all(blocks), limit + 1)
         found = [FileMatch(name, kind) for name, kind in names]
         return found[:limit], len(found) > limit
-    candidates = _candidates(blocks, max(terms, key=len), max(limit, _MOST_CANDIDATES))
+    look = _Look(blocks, terms, max(limit, _MOST_CANDIDATES))
     ranked = [
         (rank, match)
-        for match, folded in candidates
+        for match, folded in look.candidates()
         if (rank := _rank(match.path, folded, terms)) is not None
     ]
     ranked.sort(key=lambda each: each[0])
-    return [match for _, match in ranked[:limit]], len(ranked) > limit
+    return [match for _, match in ranked[:limit]], len(ranked) > limit or look.incomplete
 
 
 def _block(kind: Kind, names: Sequence[str]) -> Block:
@@ -147,38 +151,62 @@ def _all(blocks: Sequence[Block]) -> Iterator[tuple[str, Kind]]:
                 yield name[1:], block.kind
 
 
-def _candidates(blocks: Sequence[Block], term: str, most: int) -> Iterator[_Candidate]:
-    """Paths with ``term``; those it fits best are among them."""
-    text = re.escape(term)
-    seen: set[tuple[int, int]] = set()
-    for regex in (
-        rf"{text}[^\x00]*+",  # anywhere
-        rf"/{text}[^/\x00]*+(?=\x00)",  # at the beginning of the name
-        rf"{text}[^/\x00]*+(?=\x00)",  # in the name
-    ):
-        yield from islice(_hits(blocks, re.compile(regex), term, seen), most)
-        if len(seen) < most:
-            break  # these were all
-    if len(seen) < _ENOUGH:
-        in_pieces = "".join(rf"[^\x00{re.escape(char)}]*+{re.escape(char)}" for char in term)
-        yield from islice(_hits(blocks, re.compile(rf"\x00{in_pieces}"), term, seen), most)
+class _Look:
+    """One look through the blocks."""
 
+    def __init__(self, blocks: Sequence[Block], terms: Sequence[str], most: int) -> None:
+        self.incomplete = False
+        """There may be more candidates than were given."""
+        self._blocks = blocks
+        self._most = most
+        self._term = max(terms, key=len)
+        self._others = [term for term in terms if term is not self._term]
+        self._seen: set[tuple[int, int]] = set()
+        self._until = time.thread_time() + _PATIENCE_S
 
-def _hits(
-    blocks: Sequence[Block], wanted: re.Pattern[str], term: str, seen: set[tuple[int, int]]
-) -> Iterator[_Candidate]:
-    characters = set(term)
-    for number, block in enumerate(blocks):
-        if any(char not in block.folded for char in characters):
-            continue
-        for found in wanted.finditer(block.folded):
-            start = block.folded.rfind(_END, 0, found.start() + 1) + 1
-            if (number, start) in seen:
+    def candidates(self) -> Iterator[_Candidate]:
+        """Paths with all terms; those they fit best are among them."""
+        text = re.escape(self._term)
+        for regex in (
+            rf"{text}[^\x00]*+",  # anywhere
+            rf"/{text}[^/\x00]*+(?=\x00)",  # at the beginning of the name
+            rf"{text}[^/\x00]*+(?=\x00)",  # in the name
+        ):
+            found = 0
+            for found, candidate in enumerate(self._hits(re.compile(regex)), 1):
+                yield candidate
+                if found == self._most:
+                    self.incomplete = True
+                    break
+            if found < self._most:
+                break  # these were all
+        if len(self._seen) < _ENOUGH:
+            chars = map(re.escape, self._term)
+            in_pieces = "".join(rf"[^\x00{char}]*+{char}" for char in chars)
+            for found, candidate in enumerate(self._hits(re.compile(rf"\x00{in_pieces}")), 1):
+                yield candidate
+                if found == self._most:
+                    self.incomplete = True
+                    break
+
+    def _hits(self, wanted: re.Pattern[str]) -> Iterator[_Candidate]:
+        characters = set(self._term)
+        for number, block in enumerate(self._blocks):
+            if time.thread_time() > self._until:
+                self.incomplete = True
+                return
+            text = block.folded
+            if any(char not in text for char in characters):
                 continue
-            seen.add((number, start))
-            end = block.folded.find(_END, start)
-            match = FileMatch(block.text[start + 1 : end], block.kind)
-            yield match, block.folded[start + 1 : end]
+            for found in wanted.finditer(text):
+                start = text.rfind(_END, 0, found.start() + 1) + 1
+                if (number, start) in self._seen:
+                    continue
+                self._seen.add((number, start))
+                end = text.find(_END, start)
+                folded = text[start + 1 : end]
+                if all(_pieces(folded, other) is not None for other in self._others):
+                    yield FileMatch(block.text[start + 1 : end], block.kind), folded
 
 
 _Rank: TypeAlias = tuple[int, int, int, int, str]
@@ -202,16 +230,15 @@ def _fit(path: str, folded: str, term: str) -> tuple[int, int] | None:
     name = "/".join(folded.split("/")[-1 - term.count("/") :])
     if name.startswith(term):
         return (0 if term in {name, name.rpartition(".")[0]} else 1), 1
-    starts = _word_starts(path[len(path) - len(name) :], name)
-    at = first = name.find(term)
-    while at >= 0 and at not in starts:
-        at = name.find(term, at + 1)
-    if first >= 0:
-        return (2 if at >= 0 else 4), 1
-    if _pieces("".join(name[index] for index in sorted(starts)), term) is not None:
-        return 3, len(term)
     if (pieces := _pieces(name, term)) is not None:
-        return 5, pieces
+        starts = _word_starts(path[len(path) - len(name) :], name)
+        if term in name:
+            at = name.find(term)
+            while at >= 0 and at not in starts:
+                at = name.find(term, at + 1)
+            return (2 if at >= 0 else 4), 1
+        initials = "".join(name[index] for index in sorted(starts))
+        return (5, pieces) if _pieces(initials, term) is None else (3, len(term))
     if term in folded:
         return (6 if f"/{term}" in f"/{folded}" else 7), 1
     pieces = _pieces(folded, term)
