@@ -114,8 +114,14 @@ class ChunkJoiner:
                 if match is None or size == 0:
                     # The last chunk and what follows, or something with more to it.
                     return self._give_up(pieces, data[at:])
-                self._missing, self._is_open = size, True
-                at = match.end()
+                start = match.end()
+                stop = start + size
+                if data.startswith(b"\r\n", stop):
+                    # A whole chunk, as nearly all are.
+                    pieces.append(data[start:stop])
+                    at = stop + 2
+                else:
+                    self._missing, self._is_open, at = size, True, start
         return _chunk(pieces)
 
     def _give_up(self, pieces: list[bytes], rest: bytes) -> bytes:

@@ -210,7 +210,7 @@ class _Reader:
 
     def _read_delta(self, kind: str, event: _Event, out: list[AssistantMessageEvent]) -> None:
         delta = event.delta
-        if not isinstance(delta, str) or not delta:
+        if not delta or not isinstance(delta, str):
             return
         key = _key(event) if event.output_index is None else event.output_index
         item = self._open.get(key)

@@ -178,7 +178,7 @@ class _Reader:
     def read(self, events: list[SseEvent]) -> list[AssistantMessageEvent]:
         """The block events of one network read. Raises what the provider reports, or malformed."""
         out: list[AssistantMessageEvent] = []
-        decode = _decoder.decode
+        decode, add_text = _decoder.decode, self._builder.text
         for _, data in events:
             try:
                 event = decode(data)
@@ -186,8 +186,12 @@ class _Reader:
                 event = self._read_patiently(data)
             kind = event.type
             if kind == "content_block_delta":
-                if event.delta is not None:
-                    self._read_delta(event.index, event.delta, out)
+                delta = event.delta
+                if delta is not None and (ours := self._blocks.get(event.index)) is not None:
+                    if delta.text:
+                        out.append(add_text(ours, delta.text))
+                    else:
+                        self._read_delta(event.index, ours, delta, out)
             elif kind == "content_block_start":
                 if event.content_block is not None:
                     self._start(event.index, event.content_block, out)
@@ -260,13 +264,10 @@ class _Reader:
         if block.input and block.type == "tool_use":
             self._whole_inputs[index] = msgspec.json.encode(block.input).decode()
 
-    def _read_delta(self, index: int, delta: _Delta, out: list[AssistantMessageEvent]) -> None:
-        ours = self._blocks.get(index)
-        if ours is None:
-            return
-        if delta.text:
-            out.append(self._builder.text(ours, delta.text))
-        elif delta.partial_json:
+    def _read_delta(
+        self, index: int, ours: int, delta: _Delta, out: list[AssistantMessageEvent]
+    ) -> None:
+        if delta.partial_json:
             self._whole_inputs.pop(index, None)
             out.append(self._builder.arguments(ours, delta.partial_json))
         elif delta.thinking:

@@ -150,7 +150,7 @@ class _Reader:
     def read(self, events: list[SseEvent]) -> list[AssistantMessageEvent]:
         """The block events of one network read. Raises what the provider reports, or malformed."""
         out: list[AssistantMessageEvent] = []
-        decode = _decoder.decode
+        decode, add_text = _decoder.decode, self._builder.text
         for _, data in events:
             try:
                 chunk = decode(data)
@@ -167,8 +167,14 @@ class _Reader:
             if not self._named:
                 self._note_names(chunk)
             choice = chunk.choices[0]
-            if choice.delta is not None:
-                self._read_delta(choice.delta, out)
+            delta = choice.delta
+            if delta is not None:
+                content = delta.content
+                if content and self._kind == "text" and type(content) is str:
+                    out.append(add_text(self._block, content))
+                    content = None
+                if content or delta.tool_calls:
+                    self._read_delta(content, delta.tool_calls, out)
             if choice.finish_reason:
                 self.finish_reason = choice.finish_reason
         return out
@@ -196,19 +202,19 @@ class _Reader:
         else:
             raise ProviderError(f"{provider} ended the reply with finish_reason {reason[:80]!r}")
 
-    def _read_delta(self, delta: _Delta, out: list[AssistantMessageEvent]) -> None:
-        content = delta.content
-        if content:
-            if not isinstance(content, str):
-                for part in content:
-                    self._read_part(part, out)
-            elif self._kind == "text":
-                out.append(self._builder.text(self._block, content))
-            else:
-                self._read_text(content, out)
-        if delta.tool_calls:
-            for call in delta.tool_calls:
-                self._read_call(call, out)
+    def _read_delta(
+        self,
+        content: str | list[Any] | None,
+        calls: list[_CallDelta] | None,
+        out: list[AssistantMessageEvent],
+    ) -> None:
+        if isinstance(content, str):
+            self._read_text(content, out)
+        else:
+            for part in content or []:
+                self._read_part(part, out)
+        for call in calls or []:
+            self._read_call(call, out)
 
     def _read_part(self, part: Any, out: list[AssistantMessageEvent]) -> None:
         """One part of a content in parts; kinds we do not know (references, files) are left out."""
