@@ -10,7 +10,7 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
-from benchmarks import layer, ping, sessions, startup, stream, tools
+from benchmarks import commands, layer, ping, sessions, startup, stream, tools
 from benchmarks.measuring import Figure
 
 BENCHMARKS = {
@@ -19,6 +19,7 @@ BENCHMARKS = {
     "stream": stream.figures,
     "layer": layer.figures,
     "sessions": sessions.figures,
+    "commands": commands.figures,
     "tools": tools.figures,
 }
 RESULTS = Path(__file__).parent / "results" / "results.json"
