@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 
+from pi_rpc._os.threads import run_blocking
 from pi_rpc.agent.ports import ToolContext
 from pi_rpc.agent.tool import AgentTool
 from pi_rpc.harness.assembly import Models
@@ -83,7 +84,10 @@ class Services:
 
         Without ``limit_s`` it may take seconds; nobody should have to wait for it.
         """
-        if not self.settings.local_servers or os.environ.get(LOCAL_SERVERS_VARIABLE) in _OFF:
+        if os.environ.get(LOCAL_SERVERS_VARIABLE) in _OFF:
+            return
+        settings = await run_blocking(lambda: self.settings)
+        if not settings.local_servers:
             return
         if limit_s is None:
             await self.local_servers.look()
