@@ -52,7 +52,8 @@ class LoadedModule:
         self._name = _PREFIX + secrets.token_hex(8)
 
     def load(self, path: Path) -> Any:
-        """Run the file or package; blocks, and raises whatever its code does."""
+        """Run the file or package; blocks, and raises whatever its code does, which leaves nothing
+        in ``sys.modules``."""
         package = path.is_dir()
         file = path / "__init__.py" if package else path
         spec = importlib.util.spec_from_file_location(
@@ -65,7 +66,11 @@ class LoadedModule:
             raise ImportError("it is no Python file")
         module = importlib.util.module_from_spec(spec)
         sys.modules[self._name] = module
-        spec.loader.exec_module(module)
+        try:
+            spec.loader.exec_module(module)
+        except BaseException:
+            self.forget()
+            raise
         return module
 
     def forget(self) -> None:

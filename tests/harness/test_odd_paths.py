@@ -91,8 +91,10 @@ def test_an_extension_that_is_no_file_is_told_and_not_waited_for(tmp_path: Path)
     os.mkfifo(tmp_path / "pipe.py")
     (tmp_path / "link.py").symlink_to("nowhere")
     for found in find_extensions(tmp_path):
+        before = set(sys.modules)
         with pytest.raises(OSError, match=Path(found.name).name):
             found.load(LoadedModule())
+        assert set(sys.modules) <= before
 
 
 def test_placeholders_that_are_never_closed_are_text_and_cost_nothing() -> None:
