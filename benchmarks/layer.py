@@ -20,22 +20,22 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.measuring import (
-    BASELINE,
     Driven,
     Figure,
-    baseline_scale,
+    bare_cpu,
     environment,
     paired_ratio,
 )
 from benchmarks.replies import APIS, argument_bytes
 
 FOLDER = Path(__file__).parent
+BASELINE = FOLDER / "baseline.json"
 BULK_DELTAS = 20_000
 PACED_DELTAS = 1_500
 BULK_LIMIT = 0.3
 PACED_LIMIT = 0.6
 BULK_ROUNDS = 5
-PACED_ROUNDS = 3
+PACED_ROUNDS = 5
 ARGUMENT_DELTAS = 100_000
 ARGUMENT_ROUNDS = 3
 LINEAR_LIMIT = 2.2
@@ -155,10 +155,11 @@ def _early_modules() -> Figure:
 
 
 def _recorded() -> Callable[[str, str], float]:
-    recorded, scale = json.loads(BASELINE.read_text())["piLayerMicroseconds"], baseline_scale()
+    recorded: dict[str, Any] = json.loads(BASELINE.read_text())["piLayer"]
+    scale = bare_cpu() / float(recorded["bareCpuSeconds"])
 
     def per_delta(how: str, api: str) -> float:
-        return float(recorded[api][how.partition("-")[0]]) * scale
+        return float(recorded["microseconds"][api][how.partition("-")[0]]) * scale
 
     return per_delta
 

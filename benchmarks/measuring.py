@@ -17,7 +17,6 @@ from typing import IO, Any
 TICKS = os.sysconf("SC_CLK_TCK")
 DAEMON = [sys.executable, "-m", "pi_rpc", "--stdio"]
 BARE = [sys.executable, "-c", "import asyncio, msgspec"]
-BASELINE = Path(__file__).parent / "baseline.json"
 
 
 @dataclass(frozen=True)
@@ -128,8 +127,14 @@ def timed(call: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def baseline_scale() -> float:
-    """How much slower the bare interpreter starts here than where the baseline was recorded."""
-    here = [timed(lambda: subprocess.run(BARE, env=environment(), check=True)) for _ in range(9)]
-    recorded: dict[str, Any] = json.loads(BASELINE.read_text())
-    return statistics.median(here) / float(recorded["bareSeconds"])
+def bare_cpu() -> float:
+    """Seconds of CPU that the bare interpreter takes to start."""
+
+    def once() -> float:
+        before = os.times()
+        subprocess.run(BARE, env=environment(), check=True)
+        after = os.times()
+        used = after.children_user + after.children_system
+        return used - before.children_user - before.children_system
+
+    return statistics.median(once() for _ in range(9))

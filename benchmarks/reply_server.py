@@ -39,7 +39,10 @@ class Handler(socketserver.StreamRequestHandler):
     disable_nagle_algorithm = True
 
     def handle(self) -> None:
-        _, how, api, *_ = self.rfile.readline().decode().split(" ")[1].split("/")
+        asked = self.rfile.readline().decode()
+        if not asked:
+            return  # A client opened more connections than it used.
+        _, how, api, *_ = asked.split(" ")[1].split("/")
         length = 0
         while line := self.rfile.readline().strip():
             name, _, value = line.partition(b":")
