@@ -4,6 +4,7 @@ Owns reading the file and changing it: private to its owner, under pi's lock, in
 that we do not know left as it is. Does not own what a written value stands for
 (``pi_rpc.harness._key_values``) nor which source of a key wins (``pi_rpc.harness.credentials``)."""
 
+import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -102,6 +103,7 @@ def _misshapen(entry: Any) -> str | None:
         return None if shaped else "an api_key entry needs a text as its key"
     if entry.get("type") == "oauth":
         access, expires = entry.get("access"), entry.get("expires")
-        login = isinstance(access, str) and access and isinstance(expires, int | float)
+        timed = isinstance(expires, int | float) and math.isfinite(expires)
+        login = isinstance(access, str) and access and timed
         return None if login else "an oauth entry needs access (text) and expires (milliseconds)"
     return "type should be api_key or oauth"

@@ -3,6 +3,7 @@
 Owns their reading and the cache of what commands said. Does not know what the values are for. No
 value is ever part of an error."""
 
+import os
 import re
 from collections.abc import Mapping
 
@@ -15,9 +16,13 @@ __all__ = [
     "literally",
     "needs",
     "resolved",
+    "unset_variable",
 ]
 
 COMMAND_TIMEOUT_S = 10.0
+_MOST_BYTES = 64 * 1024
+_LOOK_EVERY_S = 0.05
+"""How often the size of what a command says is looked at."""
 
 _REFERENCE = re.compile(
     r"\$(?:(?P<escaped>[$!])|(?P<bare>[A-Za-z_][A-Za-z0-9_]*)|\{(?P<braced>[A-Za-z_][A-Za-z0-9_]*)\})"
@@ -33,6 +38,11 @@ def needs(written: str) -> list[str]:
     if written.startswith("!"):
         return []
     return [name for match in _REFERENCE.finditer(written) if (name := _name(match))]
+
+
+def unset_variable(written: str, environ: Mapping[str, str]) -> str | None:
+    """The first variable that ``written`` refers to and that is not set, or is blank."""
+    return next((name for name in needs(written) if not environ.get(name, "").strip()), None)
 
 
 def literally(text: str) -> str:
@@ -85,18 +95,29 @@ class CommandValues:
             except OSError as error:
                 raise UnresolvedValueError(f"its command did not start: {error}") from None
             code = None
-            async with child:
+            async with child, anyio.create_task_group() as group:
+                group.start_soon(_cancel_when_large, output.fileno(), group.cancel_scope)
                 with anyio.move_on_after(self._timeout_s):
                     code = await child.wait()
+                group.cancel_scope.cancel()
+            output.seek(0)
+            said = output.read(_MOST_BYTES + 1)
+            if len(said) > _MOST_BYTES:
+                raise UnresolvedValueError("its command said far more than a key")
             if code is None:
                 raise UnresolvedValueError(f"its command took longer than {self._timeout_s:g} s")
             if code != 0:
                 raise UnresolvedValueError(f"its command failed (exit code {code})")
-            output.seek(0)
-            text = output.read(1 << 20).decode(errors="replace").strip()
+            text = said.decode(errors="replace").strip()
         if not text:
             raise UnresolvedValueError("its command said nothing")
         return text
+
+
+async def _cancel_when_large(output: int, scope: anyio.CancelScope) -> None:
+    while os.fstat(output).st_size <= _MOST_BYTES:  # noqa: ASYNC110 - a file tells nobody
+        await anyio.sleep(_LOOK_EVERY_S)
+    scope.cancel()
 
 
 async def resolved(written: str, environ: Mapping[str, str], commands: CommandValues) -> str:
@@ -107,10 +128,10 @@ async def resolved(written: str, environ: Mapping[str, str], commands: CommandVa
     """
     if written.startswith("!"):
         return await commands.said(written[1:].strip())
-    missing = [name for name in needs(written) if not environ.get(name)]
-    if missing:
-        raise UnresolvedValueError(f"the environment variable {missing[0]} is not set")
-    return _REFERENCE.sub(lambda match: match["escaped"] or environ[_name(match)], written)
+    missing = unset_variable(written, environ)
+    if missing is not None:
+        raise UnresolvedValueError(f"the environment variable {missing} is not set")
+    return _REFERENCE.sub(lambda match: match["escaped"] or environ[_name(match)].strip(), written)
 
 
 def _name(match: re.Match[str]) -> str:

@@ -5,12 +5,18 @@ exists."""
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from pi_rpc.llm.models import InputKind
 
-Tokens = Annotated[int, Field(gt=0, le=2**53 - 1)]
+
+def _whole(value: object) -> object:
+    """``1e5`` and ``128000.0`` are whole numbers, as they are to pi."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+Tokens = Annotated[int, Field(gt=0, le=2**53 - 1), BeforeValidator(_whole)]
 Price = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Name = Annotated[str, Field(min_length=1)]
 

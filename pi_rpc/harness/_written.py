@@ -5,6 +5,7 @@ so that the rest still counts; and ``WatchedFile``, which reads again when a fil
 not know what is in any file."""
 
 import json
+import re
 from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
@@ -18,6 +19,10 @@ __all__ = ["MAX_JSON_BYTES", "WatchedFile", "fitting", "read_object"]
 
 MAX_JSON_BYTES = 10 * 1024 * 1024
 """A file of settings, models, keys or decisions above this is a mistake."""
+
+_STRING = r'"(?:\\.|[^"\\])*"'
+_COMMENT = re.compile(rf"{_STRING}|//[^\n]*")
+_TRAILING_COMMA = re.compile(rf"{_STRING}|,(?=\s*[}}\]])")
 
 _Value = TypeVar("_Value")
 _Model = TypeVar("_Model", bound="BaseModel")
@@ -53,11 +58,12 @@ class WatchedFile(Generic[_Value]):
         return self._value
 
 
-def read_object(path: Path) -> tuple[dict[str, Any] | None, list[str]]:
+def read_object(path: Path, *, commented: bool = False) -> tuple[dict[str, Any] | None, list[str]]:
     """The JSON object in ``path`` and what is wrong with it.
 
     None when there is no such file (no problem) or it holds no JSON object (one problem). Nothing
-    but a regular file of at most ``MAX_JSON_BYTES`` is read.
+    but a regular file of at most ``MAX_JSON_BYTES`` is read. ``commented`` allows ``//`` comments
+    and trailing commas.
     """
     try:
         raw, left_out = read_regular(path, MAX_JSON_BYTES)
@@ -72,7 +78,7 @@ def read_object(path: Path) -> tuple[dict[str, Any] | None, list[str]]:
     except OSError as error:
         return None, [f"{path}: cannot be read: {error.strerror}"]
     try:
-        value = json.loads(text)
+        value = json.loads(_plain(text) if commented else text)
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
         return None, [f"{path}: not valid JSON ({place}: {error.msg}); the file is ignored"]
@@ -83,6 +89,15 @@ def read_object(path: Path) -> tuple[dict[str, Any] | None, list[str]]:
     if not isinstance(value, dict):
         return None, [f"{path}: must hold a JSON object; the file is ignored"]
     return value, []
+
+
+def _plain(text: str) -> str:
+    """``text`` with blanks in place of comments and trailing commas, so that places stay true."""
+    for extra in (_COMMENT, _TRAILING_COMMA):
+        text = extra.sub(
+            lambda found: found[0] if found[0].startswith('"') else " " * len(found[0]), text
+        )
+    return text
 
 
 def fitting(model: type[_Model], raw: dict[str, Any], path: Path) -> tuple[_Model, list[str]]:

@@ -4,6 +4,7 @@ Owns ``ExecutionEnv``, ``Models`` and the defaults of ``AgentHarness.create``. T
 doors puts its sessions together itself, of settings and command line (``pi_rpc.host.host``).
 """
 
+import os
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 from pi_rpc.agent.ports import FileSystem, Shell, ToolContext
 from pi_rpc.agent.tool import AgentTool
 from pi_rpc.harness.configuration import SessionConfiguration
-from pi_rpc.harness.credentials import CredentialError, Credentials
+from pi_rpc.harness.credentials import CredentialError, Credentials, key_variables
 from pi_rpc.harness.errors import HarnessError
 from pi_rpc.harness.model_registry import ModelChoice, ModelRegistry, UnknownModelError
 from pi_rpc.harness.paths import agent_dir
@@ -22,7 +23,14 @@ from pi_rpc.harness.settings import Settings, load_settings
 from pi_rpc.llm.errors import AuthError
 from pi_rpc.llm.messages import ThinkingLevel
 from pi_rpc.llm.models import THINKING_LEVELS, Model
-from pi_rpc.llm.provider import Context, EventBatches, StreamFn, StreamOptions, provider_for
+from pi_rpc.llm.provider import (
+    Context,
+    EventBatches,
+    StreamFn,
+    StreamOptions,
+    cache_retention_of,
+    provider_for,
+)
 from pi_rpc.llm.stream import AssistantMessageStream, MessageBuilder
 from pi_rpc.session.context import build_context
 from pi_rpc.session.storage import SessionStorage
@@ -127,8 +135,16 @@ class Models:
             raise AuthError(error.message) from None
         headers = {**own, **options.headers}
         # A header of any name may hold a credential.
-        secrets = (*options.secrets, *own.values())
-        return replace(options, api_key=key, headers=headers, secrets=secrets)
+        environment = {**self.credentials.environment(model.provider), **options.environment}
+        hidden = key_variables()
+        keys = [value for name, value in environment.items() if name in hidden]
+        return replace(
+            options,
+            api_key=key,
+            headers=headers,
+            secrets=(*options.secrets, *own.values(), *keys),
+            environment=environment,
+        )
 
     async def aclose(self) -> None:
         """End the embedded model and close connections."""
@@ -156,13 +172,15 @@ def assembled(
     tools: Sequence[AgentTool],
     active_tools: Sequence[str] | None,
     resources: Resources | None,
-    stream_options: StreamOptions,
+    stream_options: StreamOptions | None,
     tool_context: ToolContext | None,
     model: Model | str | None,
     thinking_level: ThinkingLevel | None,
     stream_fn: StreamFn | None,
 ) -> Assembled:
     """The parts of a harness; see ``AgentHarness.create``. Raises ``HarnessError``."""
+    if stream_options is None:
+        stream_options = StreamOptions(cache_retention=cache_retention_of(os.environ))
     cwd = Path(session.cwd)
     if env is None and tool_context is None:
         env = ExecutionEnv.local()

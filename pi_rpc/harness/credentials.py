@@ -19,6 +19,7 @@ from pi_rpc.harness._key_values import (
     literally,
     needs,
     resolved,
+    unset_variable,
 )
 from pi_rpc.harness._key_variables import (
     BEARER_VARIABLES,
@@ -182,16 +183,22 @@ class Credentials:
         """
         headers: dict[str, str] = {}
         custom = self._provider(model.provider)
+        environ = {**self._environ, **self.environment(model.provider)}
         bearer = self._found(model.provider).is_bearer
         if custom is not None:
             written = {**custom.headers, **custom.model_headers.get(model.id, {})}
             for name, value in written.items():
                 what = f"the header {name} of {model.provider} in {self._custom.path}"
-                headers[name] = await self._resolve(what, value, self._environ)
+                headers[name] = await self._resolve(what, value, environ)
             bearer = bearer or custom.auth_header
         if bearer and (key := await self.api_key(model.provider)):
             headers["Authorization"] = f"Bearer {key}"
         return headers
+
+    def environment(self, provider: str) -> dict[str, str]:
+        """The variables of the provider alone: ``env`` of its entry in ``auth.json``."""
+        own = self._file.entries().get(provider, {}).get("env")
+        return dict(own) if isinstance(own, dict) else {}
 
     def variables(self) -> frozenset[str]:
         """Every environment variable that may hold a key, those that ``models.json`` names too."""
@@ -261,11 +268,10 @@ class Credentials:
             return self._login(provider, entry) if login else self._stored_key(provider, entry)
         if name := self._variable(provider):
             bearer = name in BEARER_VARIABLES
-            value = self._environ[name]
+            value = self._environ[name].strip()
             return _Found(source=name, kind="api_key", value=value, is_bearer=bearer)
-        for group in SIGNING_VARIABLES.get(provider, ()):
-            if all(self._environ.get(name) for name in group):
-                return _Found(source=group[0], kind="signature")
+        if name := _signing_variable(provider, self._environ):
+            return _Found(source=name, kind="signature")
         if custom is not None and custom.api_key is not None:
             what = f"the apiKey of {provider} in {self._custom.path}"
             return self._key(provider, "models.json", what, custom.api_key, self._environ)
@@ -297,8 +303,10 @@ class Credentials:
             return self._key(provider, "auth.json", what, entry["key"], environ)
         if name := self._variable(provider, environ):
             bearer = name in BEARER_VARIABLES
-            value = environ[name]
+            value = environ[name].strip()
             return _Found(source="auth.json", kind="api_key", value=value, is_bearer=bearer)
+        if _signing_variable(provider, environ):
+            return _Found(source="auth.json", kind="signature")
         return _Found(
             source="auth.json",
             kind="api_key",
@@ -310,7 +318,7 @@ class Credentials:
         self, provider: str, source: str, what: str, written: str, environ: Mapping[str, str]
     ) -> _Found:
         problem = advice = None
-        missing = next((name for name in needs(written) if not environ.get(name)), None)
+        missing = unset_variable(written, environ)
         if missing is not None:
             problem = f"{what} cannot be used: the environment variable {missing} is not set"
             advice = f"set {missing}, or run `pi-rpc auth set {provider}`"
@@ -331,7 +339,7 @@ class Credentials:
         """The name of the variable that holds the key of ``provider``, if one does."""
         environ = self._environ if environ is None else environ
         names = ENVIRONMENT_KEYS.get(provider, ())
-        return next((name for name in names if environ.get(name)), None)
+        return next((name for name in names if environ.get(name, "").strip()), None)
 
     def _variables_of(self, provider: str) -> str:
         """What a person may set, other than by our command."""
@@ -348,9 +356,15 @@ class Credentials:
 
     async def _resolve(self, what: str, written: str, environ: Mapping[str, str]) -> str:
         try:
-            return await resolved(written, environ, self._commands)
+            return (await resolved(written, environ, self._commands)).strip()
         except UnresolvedValueError as error:
             raise CredentialError(f"{what} cannot be used: {error}") from None
+
+
+def _signing_variable(provider: str, environ: Mapping[str, str]) -> str | None:
+    """The first of the variables that let requests to ``provider`` be signed, if they are set."""
+    groups = SIGNING_VARIABLES.get(provider, ())
+    return next((group[0] for group in groups if all(environ.get(name) for name in group)), None)
 
 
 def _form(written: str) -> KeyForm:

@@ -162,16 +162,14 @@ class AgentHarness(Choices):
     ) -> "AgentHarness":
         """A harness of what an application has. Only ``session`` is needed.
 
-        ``env``: files and a shell; default: this machine's. ``models``: which there are and how
-        one is asked; default: pi's catalogue, ``models.json`` and keys. ``tools``: all there are;
-        ``active_tools``: those the model is told of; default: as in the session, else all.
-        ``resources``: skills, templates and context files, as of ``load_resources``.
+        ``env``: files and a shell; default: this machine's. ``models``: which there are and how one
+        is asked; default: pi's. ``tools``: all there are; ``active_tools``: those the model is told
+        of; default: as in the session, else all. ``resources``: as of ``load_resources``.
         ``system_prompt``: in place of ours, or a function that is asked before each turn.
         ``stream_options``: what requests have in common. ``tool_context``: what tools are given
-        beside ``env``, such as ``app``. ``model``: one, or its name; default: the one the session
-        used last, else the one of ``models``. ``stream_fn`` asks a model in place of ``models``.
-        ``checkpoints``: where files are kept that runs change, to be restored; default: in a
-        temporary folder, until the session is closed.
+        beside ``env``. ``model``: one, or its name; default: the one the session used last, else
+        the one of ``models``. ``stream_fn`` asks a model in place of ``models``. ``checkpoints``
+        are of files that runs change; default: in a temporary folder, until the session is closed.
         Raises ``HarnessError`` for an unknown model or tool.
         """
         parts = assembled(
@@ -181,7 +179,7 @@ class AgentHarness(Choices):
             tools=tools,
             active_tools=active_tools,
             resources=resources,
-            stream_options=stream_options or StreamOptions(),
+            stream_options=stream_options,
             tool_context=tool_context,
             model=model,
             thinking_level=thinking_level,

@@ -54,8 +54,9 @@ def named_model(text: str, models: Sequence[Model], usable: Usable) -> ModelChoi
     1. ``provider/`` and an id of that provider, or a part of one; or an id alone, which may itself
        contain a slash. If both readings fit, the provider's wins where it is ``usable``.
     2. A part of an id or of a name, as in ``sonnet``; one of fewer than three characters must be a
-       whole word of the id, as ``o3`` or ``4o``. Of providers, the usable ones are preferred; of
-       models, those without a date in their id, and of these the last in order.
+       whole word of the id, as ``o3`` or ``4o``. Of providers, the usable ones are preferred, of
+       unusable ones the first; of models, those without a date in their id, and of these the last
+       in order.
     3. Either of them, followed by ``:`` and a thinking level, as in ``gpt-5:high``.
 
     Raises ``UnknownModelError`` when nothing fits, or when the same id is left at several
@@ -110,7 +111,9 @@ def _of_named_provider(wanted: str, models: Sequence[Model]) -> Model | None:
 
 def _fuzzy(text: str, wanted: str, models: Sequence[Model], usable: Usable) -> Model | None:
     fitting = _containing(wanted, models)
-    reachable = [model for model in fitting if usable(model)] or fitting
+    reachable = [model for model in fitting if usable(model)]
+    # Of none that can be asked, what is named serves to say whose key is missing: the maker's.
+    reachable = reachable or [each for each in fitting if each.provider == fitting[0].provider]
     best = _latest(reachable)
     if best is None:
         return None

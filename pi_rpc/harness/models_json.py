@@ -18,6 +18,7 @@ from msgspec import UNSET
 
 from pi_rpc.harness._written import WatchedFile, fitting, read_object
 from pi_rpc.llm.models import CostTier, Model, ModelCost
+from pi_rpc.llm.provider import APIS
 
 if TYPE_CHECKING:
     from pi_rpc.harness._models_file import (
@@ -84,7 +85,7 @@ class CustomModels:
 
 def load_models(path: Path) -> CustomModels:
     """What ``path`` says; never fails: what does not fit is named in ``problems`` and ignored."""
-    raw, problems = read_object(path)
+    raw, problems = read_object(path, commented=True)
     if raw is None:
         return CustomModels(problems=tuple(problems))
     from pi_rpc.harness._models_file import ModelsFile
@@ -104,6 +105,11 @@ def load_models(path: Path) -> CustomModels:
                 )
             else:
                 models.append(model)
+                if model.api not in APIS:
+                    problems.append(
+                        f"{path}: providers.{provider_id}: the model {written.id} cannot be asked: "
+                        f"its api is none of {', '.join(APIS)}"
+                    )
     return CustomModels(
         models=tuple(models),
         providers=MappingProxyType(providers),

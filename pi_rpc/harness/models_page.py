@@ -145,10 +145,16 @@ The first that says something about a provider decides:
 2. The environment, by the variables of the table below.
 3. `apiKey` in `models.json`, for that provider.
 
+An entry of `auth.json` may have an `env` of its own, as in `{"type": "api_key", "env":
+{"AZURE_OPENAI_API_KEY": "...", "AZURE_OPENAI_BASE_URL": "https://..."}}`: variables that hold for
+this provider alone and go before those of the environment. For Azure these are the variables
+`AZURE_OPENAI_...`; for Bedrock `AWS_REGION`, `AWS_PROFILE`, the files of both, keys and endpoints.
+`$NAME` in its `key`, and in `headers` of `models.json` for it, finds them, too.
+
 In both files `$NAME` and `${NAME}` stand for a variable, `!command` for what a command of the
 shell prints; `$$` and `$!` are a plain `$` and `!`. A command runs once in a process, when its key
-is first needed, for at most 10 seconds; then it is ended with all it started. A failure is
-remembered until the key is set anew.
+is first needed, for at most 10 seconds and 64 KiB; then it is ended with all it started. A failure
+is remembered until the key is set anew.
 
 Logins that pi has stored (OAuth) are used while they are valid, and never renewed here: an expired
 one is refused with `authRequired`, and `pi auth login PROVIDER` renews it. No other account takes
@@ -162,7 +168,8 @@ runs see none of the variables that hold keys.
 _DIALECT_NOTES = """
 Text, tools with streamed arguments, stop reasons, usage with what was read from the cache, and
 cost by the prices of the model are had in all of them. What is cached is kept for the provider's
-short time, unless an application or a hook asks for another.
+short time; `PI_CACHE_RETENTION=long` in the environment asks for the long one where there is one
+(its writes may cost more), `none` for no caching. An application or a hook can say otherwise.
 
 **†** No dialect was run against its vendor's own server. Those marked † were run against no real
 server at all: they are written from the vendor's documentation and compared with the vendor's own
@@ -181,6 +188,14 @@ the cache is known.
 """
 
 _LOCAL = """
+## Proxies and certificates
+
+`HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY` count, in capitals or not; `localhost`,
+`127.0.0.1` and `[::1]` are always asked directly. Where a proxy or a server has a certificate of
+a private authority, `SSL_CERT_FILE` names a PEM file, or `SSL_CERT_DIR` a folder, that is trusted
+in place of the public ones: to keep these, put both in one file. What the variables say when the
+first request is sent counts until the process ends. `pi-rpc doctor` shows which are set.
+
 ## Servers on this machine
 
 Ollama (port 11434), llama.cpp (8080) and LM Studio (1234) are found where they listen, also by
@@ -198,7 +213,8 @@ In the agent directory, in pi's format. It adds providers and models, and change
 table: a `baseUrl`, `headers`, `compat` or `apiKey` of a known provider holds for all its models,
 `modelOverrides` for one of them, by id. A model that is known already is replaced by one of that
 id. `api` and `baseUrl` of a model win over the provider's. `authHeader` sends the key as
-`Authorization: Bearer` as well. What is not said is `reasoning` false, `input` text, a window of
+`Authorization: Bearer` as well. Comments (`//`) and commas before a
+closing bracket are allowed. What is not said is `reasoning` false, `input` text, a window of
 128,000 tokens, 16,384 of them for a reply, and no cost. The file is read again when it has
 changed; what is wrong in it is named in a diagnostic, and the rest counts.
 

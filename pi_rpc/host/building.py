@@ -5,6 +5,7 @@ file, the settings of the project. Does not own which sessions are open (``pi_rp
 """
 
 import math
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from pi_rpc.host.questions import FrontDoorAsker
 from pi_rpc.host.services import Services
 from pi_rpc.llm.messages import ThinkingLevel
 from pi_rpc.llm.models import THINKING_LEVELS
+from pi_rpc.llm.provider import StreamOptions, cache_retention_of
 from pi_rpc.session.context import build_context
 from pi_rpc.session.storage import SessionStorage
 
@@ -124,6 +126,7 @@ async def _configuration(
         name=session.name,
         authenticated=services.models.authenticated,
         unusable=services.models.unusable,
+        stream_options=StreamOptions(cache_retention=cache_retention_of(os.environ)),
         idle_timeout_s=project.settings.http_idle_timeout_ms / 1000,
         auto_compaction=project.settings.compaction.enabled,
         auto_retry=project.settings.retry.enabled,

@@ -30,9 +30,11 @@ _any_decoder = msgspec.json.Decoder()
 
 
 def host_of(url: str) -> str:
-    """The host an address names, in lower case; empty when it names none."""
+    """The host an address names, in lower case; empty when it names none or no such port exists."""
     try:
-        return urlsplit(url).hostname or ""
+        parts = urlsplit(url)
+        _ = parts.port  # raises for what is no port
+        return parts.hostname or ""
     except ValueError:
         return ""
 

@@ -15,6 +15,8 @@ from pi_rpc.llm.models import Model
 from pi_rpc.llm.stream import AssistantMessageStream, MessageBuilder
 
 __all__ = [
+    "APIS",
+    "CACHE_VARIABLE",
     "CacheRetention",
     "Context",
     "EventBatches",
@@ -22,11 +24,15 @@ __all__ = [
     "StreamFn",
     "StreamOptions",
     "ToolSpec",
+    "cache_retention_of",
     "provider_for",
     "stream_simple",
 ]
 
 CacheRetention: TypeAlias = Literal["none", "short", "long"]
+
+CACHE_VARIABLE = "PI_CACHE_RETENTION"
+"""The environment variable that says how long prompts are cached where nobody else does."""
 
 EventBatches: TypeAlias = AsyncGenerator[list[AssistantMessageEvent], None]
 """Block events, one batch per network read; ``start``, ``done`` and ``error`` are the stream's."""
@@ -64,6 +70,9 @@ class StreamOptions:
     headers: Mapping[str, str] = field(default_factory=dict)
     secrets: tuple[str, ...] = ()
     """What no error text may show, beside the key and what headers called after keys hold."""
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Variables of this provider, in place of the process's own of the same names: regions,
+    profiles, addresses."""
     session_id: str | None = None
     """Lets a provider route to a warm prompt cache."""
     cache_retention: CacheRetention = "short"
@@ -73,6 +82,13 @@ class StreamOptions:
     """Sees the request body; what it returns, unless None, is sent instead."""
     on_response: Callable[[int, Mapping[str, str]], Awaitable[None]] | None = None
     """Sees the status and headers of the answer."""
+
+
+def cache_retention_of(environ: Mapping[str, str]) -> CacheRetention:
+    """What ``PI_CACHE_RETENTION`` says: ``none``, ``short`` or ``long``; else ``short``."""
+    said = environ.get(CACHE_VARIABLE, "").strip().lower()
+    retentions: tuple[CacheRetention, ...] = ("none", "short", "long")
+    return next((each for each in retentions if each == said), "short")
 
 
 class Provider(Protocol):
@@ -110,6 +126,8 @@ _PROVIDERS: dict[str, str] = {
     "openai-responses": "pi_rpc.llm.providers.openai_responses",
     "scripted": "pi_rpc.llm.scripted",
 }
+APIS: tuple[str, ...] = tuple(sorted(_PROVIDERS.keys() - {"scripted"}))
+"""The dialects that are spoken with servers."""
 
 
 def stream_simple(

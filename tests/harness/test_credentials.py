@@ -164,6 +164,53 @@ async def test_an_entry_whose_environment_lacks_the_key_says_so(tmp_path: Path) 
     assert SECRET not in caught.value.message
 
 
+async def test_blanks_around_a_key_are_no_part_of_it(tmp_path: Path) -> None:
+    _auth(tmp_path, {"p": _key("$ONE"), "q": _key("q\n"), "groq": {**_key("$GONE")}})
+    environ = {"ONE": " one\r\n", "OPENAI_API_KEY": "two\n", "XAI_API_KEY": " ", "GONE": "\n"}
+    credentials = Credentials(tmp_path, environ=environ)
+    assert await credentials.api_key("p") == "one"
+    assert await credentials.api_key("q") == "q"
+    assert await credentials.api_key("openai") == "two"
+    assert not credentials.has("xai")
+    assert "GONE is not set" in (credentials.status("groq").problem or "")
+
+
+@pytest.mark.parametrize("expires", ["1e999", "-1e999", "NaN"])
+async def test_a_login_that_ends_at_no_time_is_ignored_and_named(
+    tmp_path: Path, expires: str
+) -> None:
+    entry = f'{{"anthropic": {{"type": "oauth", "access": "{SECRET}", "expires": {expires}}}}}'
+    (tmp_path / "auth.json").write_text(entry)
+    credentials = Credentials(tmp_path, environ={})
+    assert credentials.status("anthropic").kind == "none"
+    assert any("expires" in problem for problem in credentials.problems())
+
+
+async def test_a_profile_of_an_entry_s_own_lets_requests_be_signed(tmp_path: Path) -> None:
+    own = {"AWS_PROFILE": "work", "AWS_REGION": "eu-west-1"}
+    _auth(tmp_path, {"amazon-bedrock": {"type": "api_key", "env": own}})
+    credentials = Credentials(tmp_path, environ={})
+    status = credentials.status("amazon-bedrock")
+    assert (status.kind, status.source, status.usable) == ("signature", "auth.json", True)
+    assert await credentials.api_key("amazon-bedrock") is None
+    assert credentials.environment("amazon-bedrock") == own
+    assert credentials.environment("openai") == {}
+
+
+async def test_headers_find_the_environment_of_the_provider_s_entry(tmp_path: Path) -> None:
+    _auth(tmp_path, {"mine": {**_key("k"), "env": {"TEAM": "own"}}})
+    _models(tmp_path, baseUrl="https://h", headers={"x-team": "$TEAM"})
+    credentials = Credentials(tmp_path, environ={"TEAM": "outer"})
+    assert await credentials.headers(_mine()) == {"x-team": "own"}
+
+
+async def test_a_command_that_says_without_end_is_stopped(tmp_path: Path) -> None:
+    _auth(tmp_path, {"p": _key("!yes")})
+    credentials = Credentials(tmp_path, environ=os.environ)
+    with pytest.raises(CredentialError, match="far more than a key"):
+        await credentials.api_key("p")
+
+
 async def test_a_command_says_the_key_and_runs_once(tmp_path: Path) -> None:
     ran = tmp_path / "ran"
     _auth(tmp_path, {"p": _key(f"!echo x >> {ran}; printf '  key of command \\n\\n'")})

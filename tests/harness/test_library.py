@@ -1,5 +1,6 @@
 """A harness in somebody's own program: made of its parts, prompted, chosen for, closed."""
 
+import json
 import os
 import re
 import subprocess
@@ -33,7 +34,8 @@ from pi_rpc.harness.queue import QueuedMessage
 from pi_rpc.harness.resources import Resources
 from pi_rpc.harness.runs import Run
 from pi_rpc.harness.skills import Place, find_skills
-from pi_rpc.llm.provider import StreamOptions
+from pi_rpc.llm.models import Model
+from pi_rpc.llm.provider import Context, EventBatches, Provider, StreamOptions
 from pi_rpc.llm.scripted import (
     ScriptedModel,
     scripted_model,
@@ -41,6 +43,7 @@ from pi_rpc.llm.scripted import (
     text,
     tool_call,
 )
+from pi_rpc.llm.stream import MessageBuilder
 from pi_rpc.session.memory import MemorySession
 from pi_rpc.tools import LocalFiles, LocalShell
 from tests.agent.stage import tool
@@ -150,6 +153,47 @@ async def test_the_model_is_the_one_named_else_the_one_that_the_session_used_las
     assert again.configuration.model == other
     fresh = AgentHarness.create(session=MemorySession(Path.cwd()), models=models)
     assert fresh.configuration.model == scripted_model()
+
+
+async def test_a_model_is_asked_with_the_variables_of_its_provider_s_own_entry(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = {"AZURE_OPENAI_BASE_URL": "https://own", "AZURE_OPENAI_API_KEY": "sk-own"}
+    entry = {"azure": {"type": "api_key", "env": own}}
+    (tmp_path / "auth.json").write_text(json.dumps(entry))
+    asked: list[StreamOptions] = []
+
+    def provider(_api: str) -> Provider:
+        async def stream(
+            _model: Model, _context: Context, options: StreamOptions, builder: MessageBuilder
+        ) -> EventBatches:
+            asked.append(options)
+            builder.stop_reason = "stop"
+            yield []
+
+        return stream
+
+    monkeypatch.setattr("pi_rpc.harness.assembly.provider_for", provider)
+    models = Models(tmp_path)
+    azure = models.choose("azure/gpt-5").model
+    given = StreamOptions(environment={"AZURE_OPENAI_BASE_URL": "https://given"})
+    for options in (StreamOptions(), given):
+        await models.stream(azure, Context(messages=[]), options).result()
+    first, second = asked
+    assert (first.api_key, dict(first.environment)) == ("sk-own", own)
+    assert "sk-own" in first.secrets
+    assert "sk-own" not in repr(StreamOptions(environment=own))
+    assert second.environment["AZURE_OPENAI_BASE_URL"] == "https://given"
+
+
+@pytest.mark.parametrize(("said", "expected"), [("", "short"), ("none", "none"), ("long", "long")])
+async def test_the_environment_says_how_long_prompts_are_cached_unless_the_application_does(
+    monkeypatch: pytest.MonkeyPatch, said: str, expected: str
+) -> None:
+    monkeypatch.setenv("PI_CACHE_RETENTION", said)
+    assert made([]).configuration.stream_options.cache_retention == expected
+    given = made([], stream_options=StreamOptions(cache_retention="short"))
+    assert given.configuration.stream_options.cache_retention == "short"
 
 
 async def test_the_tools_are_those_that_the_session_used_last() -> None:

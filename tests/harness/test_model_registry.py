@@ -231,3 +231,9 @@ def test_models_that_servers_of_this_machine_have_can_be_named_and_need_no_key(
     assert not registry.authenticated(model)
     with pytest.raises(UnknownModelError):
         registry.find("ollama/qwen3:8b")
+
+
+def test_without_any_key_a_name_means_the_model_of_its_maker(tmp_path: Path) -> None:
+    registry = ModelRegistry(tmp_path, environ={})
+    assert registry.find("sonnet").provider == "anthropic"
+    assert "ANTHROPIC_API_KEY" in registry.unusable(registry.find("sonnet:high"))

@@ -185,3 +185,41 @@ def test_the_file_is_read_again_only_when_it_has_changed(tmp_path: Path) -> None
 )
 def test_only_this_machine_itself_is_loopback(url: str, loopback: bool) -> None:
     assert is_loopback(url) is loopback
+
+
+def test_comments_and_trailing_commas_are_allowed_and_texts_stay_as_they_are(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "models.json"
+    path.write_text(
+        '{ // "mine"\n"providers": {"mine": {"baseUrl": "http://h//v1,]", // why\n'
+        '"api": "openai-completions", "models": [{"id": "a\\"//b,}"},\n // end\n ],},},}'
+    )
+    custom = load_models(path)
+    assert custom.problems == ()
+    assert [(each.id, each.base_url) for each in custom.models] == [('a"//b,}', "http://h//v1,]")]
+
+
+def test_the_place_of_an_error_is_that_in_the_file_as_written(tmp_path: Path) -> None:
+    path = tmp_path / "models.json"
+    path.write_text("{ // a remark\n  [1,],\n  x }")
+    (problem,) = load_models(path).problems
+    assert "line 2, column 3" in problem
+
+
+def test_a_whole_number_may_be_written_as_any_json_number(tmp_path: Path) -> None:
+    path = tmp_path / "models.json"
+    model = '{"id": "m", "contextWindow": 2e5, "maxTokens": 8000.0}'
+    path.write_text(
+        '{"providers": {"mine": {"baseUrl": "http://h", "api": "openai-completions", "models": ['
+        f"{model}]}}}}}}"
+    )
+    (found,) = load_models(path).models
+    assert (found.context_window, found.max_tokens) == (200_000, 8_000)
+
+
+def test_a_model_of_a_dialect_that_nobody_speaks_is_named(tmp_path: Path) -> None:
+    custom = _load(tmp_path, {"mine": _server(models=[{"id": "m", "api": "smoke-signals"}])})
+    (problem,) = custom.problems
+    assert "the model m cannot be asked" in problem
+    assert "anthropic-messages" in problem

@@ -295,3 +295,13 @@ async def test_tools_know_their_session_and_nothing_of_keys(
         path = hosted.harness.session.path
         assert path is not None
         assert f"{hosted.id} {path} []" in path.read_text()
+
+
+@pytest.mark.parametrize(("said", "expected"), [("", "short"), ("long", "long")])
+async def test_the_environment_says_how_long_the_prompts_of_a_session_are_cached(
+    tmp_path: Path, script: Any, monkeypatch: pytest.MonkeyPatch, said: str, expected: str
+) -> None:
+    monkeypatch.setenv("PI_CACHE_RETENTION", said)
+    async with host(tmp_path) as it:
+        configuration = (await it.create(EPHEMERAL)).harness.configuration
+        assert configuration.stream_options.cache_retention == expected

@@ -134,3 +134,24 @@ async def test_a_missing_address_is_a_failed_reply_that_says_what_to_set(
     message = await stream_simple(azure(base_url=""), hello).result()
     assert message.stop_reason == "error"
     assert "AZURE_OPENAI_RESOURCE_NAME" in (message.error_message or "")
+
+
+@pytest.mark.anyio
+async def test_variables_of_the_provider_go_before_those_of_the_process(
+    serve: Any, azure: MakeModel, hello: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def answer(exchange: Any) -> None:
+        await exchange.head()
+        await exchange.events({"type": "response.completed", "response": {"status": "completed"}})
+
+    monkeypatch.setenv("AZURE_OPENAI_BASE_URL", "http://127.0.0.1:1")
+    monkeypatch.delenv("AZURE_OPENAI_API_VERSION", raising=False)
+    async with serve(answer) as server:
+        own = {
+            "AZURE_OPENAI_BASE_URL": f"{server.url}/own",
+            "AZURE_OPENAI_DEPLOYMENT_NAME_MAP": "gpt-5=mine",
+        }
+        options = StreamOptions(api_key="key", environment=own)
+        message = await stream_simple(azure(id="gpt-5", base_url=""), hello, options).result()
+    assert message.stop_reason == "stop"
+    assert (server.asked[0].path, server.asked[0].json["model"]) == ("/own/responses", "mine")

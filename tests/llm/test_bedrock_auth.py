@@ -489,3 +489,21 @@ async def test_a_connection_serves_one_answer_after_another(
             await stream.result()
             assert stream.error is None
     assert connections == 1
+
+
+@pytest.mark.parametrize("kind", ["keys", "profile"])
+async def test_variables_of_the_provider_go_before_those_of_the_process(
+    kind: str, keys: None, asked: Callable[..., Any], tmp_path: Path
+) -> None:
+    file = tmp_path / "own-credentials"
+    file.write_text("[work]\naws_access_key_id = AKIDOWN\naws_secret_access_key = s\n")
+    own = {
+        "keys": {"AWS_ACCESS_KEY_ID": "AKIDOWN", "AWS_SECRET_ACCESS_KEY": "s"},
+        "profile": {"AWS_PROFILE": "work", "AWS_SHARED_CREDENTIALS_FILE": str(file)},
+    }[kind]
+    options = StreamOptions(environment={**own, "AWS_REGION": "eu-west-3"})
+    request, stream = await asked(options)
+    assert stream.error is None
+    assert "Credential=AKIDOWN/" in request.headers["authorization"]
+    assert "/eu-west-3/bedrock/" in request.headers["authorization"]
+    assert "x-amz-security-token" not in request.headers

@@ -19,6 +19,7 @@ from pi_rpc.llm.models import Model
 
 if TYPE_CHECKING:
     from botocore.credentials import Credentials, ReadOnlyCredentials, RefreshableCredentials
+    from botocore.session import Session
 
 __all__ = ["Place", "needs_signature", "place_of", "signed"]
 
@@ -35,6 +36,11 @@ _ENDPOINT_REGION = re.compile(
 )
 _SUFFIXES = {"cn-": "amazonaws.com.cn", "eusc-": "amazonaws.eu"}
 """Domains of the partitions outside ``amazonaws.com``, by what their regions begin with."""
+_FILE_VARIABLES = {
+    "AWS_CONFIG_FILE": "config_file",
+    "AWS_SHARED_CREDENTIALS_FILE": "credentials_file",
+}
+_NONE: Mapping[str, str] = {}
 _ENDPOINT_VARIABLES = ("AWS_ENDPOINT_URL_BEDROCK_RUNTIME", "AWS_ENDPOINT_URL")
 
 _refreshing: dict[tuple[tuple[str, str], ...], "RefreshableCredentials"] = {}
@@ -64,7 +70,7 @@ def place_of(model: Model, environ: Mapping[str, str]) -> Place:
         (arn[1] if arn else None)
         or environ.get("AWS_REGION")
         or environ.get("AWS_DEFAULT_REGION")
-        or (_profile_region() if environ.get("AWS_PROFILE") else None)
+        or (_profile_region(environ) if environ.get("AWS_PROFILE") else None)
         or (endpoint[1] if endpoint else None)
         or _FALLBACK_REGION
     )
@@ -83,8 +89,10 @@ def needs_signature(request: EventRequest, environ: Mapping[str, str]) -> bool:
     return "authorization" not in request.headers and environ.get("AWS_BEDROCK_SKIP_AUTH") != "1"
 
 
-def signed(request: EventRequest, region: str) -> EventRequest:
+def signed(request: EventRequest, region: str, own: Mapping[str, str] = _NONE) -> EventRequest:
     """``request`` with a signature, made with the credentials AWS's own tools would use.
+
+    Of ``own``, the variables of the provider alone, a profile, keys and the files of both count.
 
     Raises ``AuthError`` when there are none or they cannot be used, ``NetworkError`` when whoever
     gives them out cannot be reached.
@@ -92,7 +100,7 @@ def signed(request: EventRequest, region: str) -> EventRequest:
     from botocore.auth import SigV4Auth
     from botocore.awsrequest import AWSRequest
 
-    credentials = _credentials(request.provider)
+    credentials = _credentials(request.provider, own)
     to_sign = AWSRequest(
         method="POST",
         url=request.url,
@@ -119,12 +127,11 @@ def _import_library(provider: str) -> None:
         ) from None
 
 
-def _profile_region() -> str | None:
+def _profile_region(environ: Mapping[str, str]) -> str | None:
     from botocore.exceptions import BotoCoreError
-    from botocore.session import Session
 
     try:
-        region = Session().get_config_variable("region")
+        region = _session(environ).get_config_variable("region")
     except BotoCoreError as error:
         # Without a key the credentials will say so; with one the profile does not matter.
         _log.debug("the region of AWS_PROFILE is unknown: %s", error)
@@ -132,13 +139,24 @@ def _profile_region() -> str | None:
     return str(region) if region else None
 
 
-def _credentials(provider: str) -> "ReadOnlyCredentials":
+def _session(variables: Mapping[str, str]) -> "Session":
+    """A session of botocore's, which by itself reads the variables of the process alone."""
+    from botocore.session import Session
+
+    session = Session(profile=variables.get("AWS_PROFILE") or None)
+    for variable, name in _FILE_VARIABLES.items():
+        if variables.get(variable):
+            session.set_config_variable(name, variables[variable])
+    return session
+
+
+def _credentials(provider: str, own: Mapping[str, str]) -> "ReadOnlyCredentials":
     from botocore.exceptions import BotoCoreError, ClientError, ConnectionError, HTTPClientError
 
     # Files and commands of a profile that are not as they should be fail as they come.
     unusable = (BotoCoreError, ClientError, OSError, ValueError, LookupError)
     try:
-        found = _found_credentials()
+        found = _found_credentials(own)
         frozen = found.get_frozen_credentials() if found is not None else None
     except (ConnectionError, HTTPClientError) as error:
         raise NetworkError(f"{provider}: AWS gave no credentials: {error}") from error
@@ -152,15 +170,18 @@ def _credentials(provider: str) -> "ReadOnlyCredentials":
     return frozen
 
 
-def _found_credentials() -> "Credentials | None":
-    from botocore.credentials import RefreshableCredentials
-    from botocore.session import Session
+def _found_credentials(own: Mapping[str, str]) -> "Credentials | None":
+    from botocore.credentials import Credentials, RefreshableCredentials
 
-    variables = tuple(sorted(each for each in os.environ.items() if each[0].startswith("AWS_")))
+    if own.get("AWS_ACCESS_KEY_ID") and own.get("AWS_SECRET_ACCESS_KEY"):
+        token = own.get("AWS_SESSION_TOKEN") or None
+        return Credentials(own["AWS_ACCESS_KEY_ID"], own["AWS_SECRET_ACCESS_KEY"], token)
+    every = {**os.environ, **own}
+    variables = tuple(sorted(each for each in every.items() if each[0].startswith("AWS_")))
     kept = _refreshing.get(variables)
     if kept is not None:
         return kept
-    found = Session().get_credentials()
+    found = _session(own).get_credentials()
     if isinstance(found, RefreshableCredentials):
         _refreshing.clear()
         _refreshing[variables] = found

@@ -34,14 +34,15 @@ def stream(
     model: Model, context: Context, options: StreamOptions, builder: MessageBuilder
 ) -> EventBatches:
     """Ask, and yield the answer's block events; see ``pi_rpc.llm.provider.Provider``."""
+    environ = {**os.environ, **options.environment}
     return respond(
         model,
         context,
         options,
         builder,
-        url=url_of(model, os.environ),
+        url=url_of(model, environ),
         headers=_headers(model, options),
-        name=deployment_of(model, os.environ),
+        name=deployment_of(model, environ),
     )
 
 

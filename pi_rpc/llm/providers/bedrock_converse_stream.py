@@ -139,7 +139,7 @@ async def stream(
 async def _request(
     model: Model, context: Context, options: StreamOptions, builder: MessageBuilder
 ) -> EventRequest:
-    environ: Mapping[str, str] = os.environ
+    environ = {**os.environ, **options.environment}
     # Imports the library and may read the files of a profile.
     place = await run_blocking(place_of, model, environ, abandon_on_cancel=True)
     payload, level = bedrock_payload(model, context, options, place.region)
@@ -166,7 +166,9 @@ async def _request(
     request = replace(request, make_decoder=FrameDecoder, on_response=note)
     if needs_signature(request, environ):
         # May ask AWS for credentials, and wait for them.
-        request = await run_blocking(signed, request, place.region, abandon_on_cancel=True)
+        request = await run_blocking(
+            signed, request, place.region, options.environment, abandon_on_cancel=True
+        )
     return request
 
 
