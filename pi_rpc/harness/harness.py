@@ -166,11 +166,10 @@ class AgentHarness(Choices):
         is asked; default: pi's. ``tools``: all there are; ``active_tools``: those the model is told
         of; default: as in the session, else all. ``resources``: as of ``load_resources``.
         ``system_prompt``: in place of ours, or a function that is asked before each turn.
-        ``stream_options``: what requests have in common. ``tool_context``: what tools are given
-        beside ``env``. ``model``: one, or its name; default: the one the session used last, else
-        the one of ``models``. ``stream_fn`` asks a model in place of ``models``. ``checkpoints``
-        are of files that runs change; default: in a temporary folder, until the session is closed.
-        Raises ``HarnessError`` for an unknown model or tool.
+        ``stream_options`` and ``tool_context`` are common to all requests and to all tools.
+        ``model``: one, or its name; default: the one the session used last, else the one of
+        ``models``. ``stream_fn`` asks in place of ``models``. ``checkpoints`` are of files that
+        runs change; default: in a temporary folder. ``HarnessError``: no such model or tool.
         """
         parts = assembled(
             session,
