@@ -10,7 +10,7 @@ was never run against Mistral's own server.
 """
 
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import msgspec
@@ -81,10 +81,13 @@ class _Counts(Struct, gc=False):
 
 
 class _Chunk(Struct, gc=False):
-    id: str | None = None
-    model: str | None = None
     choices: list[_Choice] | None = None
     usage: _Counts | None = None
+
+
+class _WholeChunk(_Chunk, gc=False):
+    id: str | None = None
+    model: str | None = None
     object: Any = None
     error: Any = None
     message: Any = None
@@ -93,7 +96,9 @@ class _Chunk(Struct, gc=False):
     code: Any = None
 
 
-_decoder = msgspec.json.Decoder(_Chunk)
+_decoder = msgspec.json.Decoder(_WholeChunk)
+_quick_decoder = msgspec.json.Decoder(_Chunk)
+"""For what follows the first chunks, which repeats their names."""
 _any_decoder = msgspec.json.Decoder()
 
 
@@ -150,7 +155,8 @@ class _Reader:
     def read(self, events: list[SseEvent]) -> list[AssistantMessageEvent]:
         """The block events of one network read. Raises what the provider reports, or malformed."""
         out: list[AssistantMessageEvent] = []
-        decode, add_text = _decoder.decode, self._builder.text
+        decode: Callable[[bytes], _Chunk] = (_quick_decoder if self._named else _decoder).decode
+        add_text = self._builder.text
         for _, data in events:
             try:
                 chunk = decode(data)
@@ -161,12 +167,13 @@ class _Reader:
                 chunk = self._read_patiently(data)
             if chunk.usage is not None:
                 self._builder.usage = _usage_of(chunk.usage)
-            if not chunk.choices:
-                self._note_failure(chunk)
+            choices = chunk.choices
+            if not choices:
+                self._note_failure(self._whole(chunk, data))
                 continue
             if not self._named:
-                self._note_names(chunk)
-            choice = chunk.choices[0]
+                self._note_names(self._whole(chunk, data))
+            choice = choices[0]
             delta = choice.delta
             if delta is not None:
                 content = delta.content
@@ -179,13 +186,16 @@ class _Reader:
                 self.finish_reason = choice.finish_reason
         return out
 
-    def _read_patiently(self, data: bytes) -> _Chunk:
+    def _whole(self, chunk: _Chunk, data: bytes) -> _WholeChunk:
+        return chunk if isinstance(chunk, _WholeChunk) else self._read_patiently(data)
+
+    def _read_patiently(self, data: bytes) -> _WholeChunk:
         """A chunk that is no plain JSON; an empty one where it does not matter any more."""
         try:
             return read_json(_decoder, data, self._builder.expect_halves)
         except msgspec.DecodeError as error:
             if self.finish_reason is not None:
-                return _Chunk()
+                return _WholeChunk()
             raise self._unreadable(data, error) from error
 
     def finish(self) -> None:
@@ -283,14 +293,14 @@ class _Reader:
             out.append(self._builder.end(self._block))
             self._kind, self._block = "", -1
 
-    def _note_names(self, chunk: _Chunk) -> None:
+    def _note_names(self, chunk: _WholeChunk) -> None:
         self._named = bool(chunk.id or chunk.model)
         if chunk.id:
             self._builder.response_id = chunk.id
         if chunk.model and chunk.model != self._model.id:
             self._builder.response_model = chunk.model
 
-    def _note_failure(self, chunk: _Chunk) -> None:
+    def _note_failure(self, chunk: _WholeChunk) -> None:
         provider = self._model.provider
         if chunk.error:
             raise failure_in_stream(chunk.error, provider)
