@@ -34,6 +34,7 @@ from pi_rpc.llm.models import Model
 
 __all__ = [
     "ENVIRONMENT_KEYS",
+    "MAX_KEY",
     "CredentialError",
     "CredentialKind",
     "CredentialStatus",
@@ -41,6 +42,9 @@ __all__ = [
     "KeyForm",
     "key_variables",
 ]
+
+MAX_KEY = 64 * 1024
+"""Characters of the longest key that is stored."""
 
 CredentialKind: TypeAlias = Literal["api_key", "oauth", "signature", "not_needed", "none"]
 KeyForm: TypeAlias = Literal["text", "variable", "command"]
@@ -233,6 +237,8 @@ class Credentials:
         key = key.strip()
         if not key:
             raise ValueError("it is empty")
+        if len(key) > MAX_KEY:
+            raise ValueError("it is far longer than a key; was something else pasted?")
         if form == "text":
             if not key.isascii() or not key.isprintable():
                 raise ValueError("it has characters that no key has; was something else pasted?")

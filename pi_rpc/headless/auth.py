@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from pi_rpc.harness.credentials import KeyForm
+from pi_rpc.harness.credentials import MAX_KEY, KeyForm
 from pi_rpc.harness.errors import HarnessError
 from pi_rpc.headless._table import in_columns, printable
 from pi_rpc.host.keys import ProviderKey, key_of, keys, remove_key, store_key
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["run_auth"]
 
-_MAX_KEY = 64 * 1024
 _DONE, _FAILED, _USAGE = 0, 1, 2
 
 
@@ -110,7 +109,9 @@ def _read_key(provider: str) -> str:
             return getpass(f"Key for {provider} (it is not shown): ")
         except EOFError:
             return ""
-    return sys.stdin.buffer.read(_MAX_KEY).decode(errors="replace") if sys.stdin else ""
+    if sys.stdin is None:
+        return ""
+    return sys.stdin.buffer.read(MAX_KEY + 1).decode(errors="replace")
 
 
 def _remove(arguments: "Namespace") -> int:

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from pi_rpc.harness.credentials import MAX_KEY
 from tests.e2e.editor import DEADLINE_S
 
 PI_RPC = (sys.executable, "-m", "pi_rpc")
@@ -134,6 +135,7 @@ def test_where_to_find_a_key_is_stored(tmp_path: Path) -> None:
     [
         (("auth", "set", "grokk"), SECRET, "near it are: groq"),
         (("auth", "set", "groq"), "", "it is empty"),
+        (("auth", "set", "groq"), "x" * (MAX_KEY + 1), "far longer than a key"),
         (("auth", "set", "groq"), f"{SECRET}\n{SECRET}", "characters that no key has"),
         (("auth", "set", "groq", "--env", "A B"), "", "not the name of an environment variable"),
         (("auth", "status", "grokk"), "", "near it are: groq"),
