@@ -211,6 +211,9 @@ EVERY_EVENT: list[Any] = [
     agent.SavePoint(had_pending_mutations=False),
     agent.SessionChanged(changes={"name": "n"}),
     agent.EntryAppended(entry={"type": "label"}),
+    agent.FilesChanged(
+        changes=[agent.ChangedFile(uri="file:///p/a.py", kind="created")], tool_call_id="c"
+    ),
     agent.BashOutput(delta="3 passed\n", token="b-1"),
     agent.CommandsChanged(),
     agent.Diagnostic(severity="info", message="m"),
