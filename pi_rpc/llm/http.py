@@ -10,6 +10,7 @@ query or a user name in an address.
 """
 
 import logging
+import re
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -58,6 +59,10 @@ _DRAIN_S = 0.1
 """How long to wait for the end of the body after the closing marker, to keep the connection."""
 _NO_ANSWER = "Server disconnected without sending a response."
 """What the library says when a connection ended where an answer should have begun."""
+
+_HEADER_NAME = re.compile(r"[a-z0-9!#$%&'*+.^_`|~-]+")
+_FRAMING = {"content-length", "transfer-encoding"}
+"""Headers that follow from the body."""
 
 _LOOPBACK = ("all://localhost", "all://127.0.0.1", "all://[::1]")
 
@@ -251,6 +256,10 @@ async def _send(request: EventRequest) -> "httpx.Response":
         **{name.lower(): value for name, value in request.headers.items()},
     }
     for name, value in headers.items():
+        if not _HEADER_NAME.fullmatch(name) or name in _FRAMING:
+            raise BadRequestError(
+                f"{name[:40]!a} cannot be a header of a request to {request.provider}"
+            )
         # The library's own complaint would quote the value.
         if not value.isascii() or any(ord(char) < 32 and char != "\t" for char in value):
             raise AuthError(f"the header {name} for {request.provider} has forbidden characters")

@@ -1,12 +1,13 @@
-"""Base URLs that are no addresses: a failed reply that says so, and nothing is sent."""
+"""Base URLs and headers that cannot be: a failed reply that says so, and nothing is sent."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from pi_rpc.llm.errors import BadRequestError
 from pi_rpc.llm.models import Model
-from pi_rpc.llm.provider import Context, cache_retention_of, stream_simple
+from pi_rpc.llm.provider import Context, StreamOptions, cache_retention_of, stream_simple
 
 pytestmark = pytest.mark.anyio
 
@@ -35,6 +36,26 @@ async def test_what_is_no_address_is_refused_without_a_retry(
     assert not stream.error.retryable
     assert "not an address" in (message.error_message or "")
     assert "s3cret" not in (message.error_message or "")
+
+
+@pytest.mark.parametrize(
+    "name", ["x y", "", "a:b", "\u00fc", "x\n", "x\ud800", "Content-Length", "Transfer-Encoding"]
+)
+async def test_what_cannot_be_a_header_is_named_and_nothing_is_sent(
+    name: str, serve: Any, make_model: Callable[..., Model], hello: Context
+) -> None:
+    async def answer(exchange: Any) -> None:
+        raise AssertionError(f"{exchange.asked.path} was asked")
+
+    async with serve(answer) as server:
+        stream = stream_simple(
+            make_model(base_url=server.url), hello, StreamOptions(headers={name: "s3cret"})
+        )
+        message = await stream.result()
+    assert isinstance(stream.error, BadRequestError)
+    assert f"{name.lower()!a} cannot be a header" in (message.error_message or "")
+    assert "s3cret" not in (message.error_message or "")
+    assert server.asked == []
 
 
 @pytest.mark.parametrize(
