@@ -153,7 +153,8 @@ class EventPreferences(Wire, frozen=True, kw_only=True):
     full: bool = False
     """Whole messages in `turn_end` and `agent_end`."""
     min_interval_ms: Annotated[float, Meta(ge=0)] = 16
-    """Deltas of one block that are closer than this come as one; 0 sends each as it came."""
+    """Deltas of one block, and updates of one tool call, that are closer than this come as one; 0
+    sends each as it came."""
 
 
 class EditorFeatures(Wire, frozen=True, kw_only=True):

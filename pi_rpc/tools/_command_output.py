@@ -234,6 +234,11 @@ class LiveOutput:
             self._text.append(self._strip(self._decoder.decode(taken)))
         self.changed.set()
 
+    def finish(self) -> None:
+        """Nothing more is fed: what looked like the beginning of a character was none."""
+        if not self.omitted_bytes:
+            self._text.append(self._strip(self._decoder.decode(b"", True)))
+
     def take(self) -> tuple[str, bool]:
         """The text since the last call, and whether more was omitted since then."""
         text = "".join(self._text)

@@ -78,6 +78,7 @@ async def run_command(
         await output.finish()
     if isinstance(outcome, PortError):
         raise outcome
+    live.finish()
     _show(live, on_live)
     return CommandRun(output, outcome)
 

@@ -409,7 +409,8 @@ async def test_a_program_that_kills_its_keeper_at_once_has_run_once(tmp_path: Pa
         with anyio.fail_after(5):
             assert await child.wait() == 137
         await child.end_tree()
-        assert not path.exists() or path.read_text() == "ran\n"
+        # It may have been ended before it could write.
+        assert not path.exists() or path.read_text() in {"", "ran\n"}
 
 
 async def test_a_program_that_stops_its_keeper_is_still_known_to_have_ended() -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import psutil
 import pytest
 from msgspec import UNSET, json
 
@@ -347,6 +348,56 @@ async def test_invalid_bytes_are_replaced_and_split_characters_are_not(bash: Cal
     assert text(result) == "a€ \ufffd b😀"
     assert calls.deltas == "a€ \ufffd b😀"
     assert json.decode(json.encode(result))["content"][0]["text"] == "a€ \ufffd b😀"
+
+
+@pytest.mark.parametrize(
+    ("command", "content"),
+    [
+        ("printf 'a\\0b\\n'", "a\0b\n"),
+        ("printf '\\377\\376x'", "\ufffd\ufffdx"),
+        ("printf '\\303'; sleep 0.05; printf '\\244'", "\xe4"),
+        ("printf '\\303'", "\ufffd"),
+        ("printf '\\355\\240\\200'", "\ufffd\ufffd\ufffd"),
+        ("echo before; exec >&- 2>&-; sleep 0.05; echo after", "before\n"),
+        ('d=$(mktemp -d); cd "$d"; rmdir "$d"; echo still', "still\n"),
+        ("ulimit -n 5; exec 4<&1; echo few", "few\n"),
+        ("kill -STOP $PPID; echo stopped", "stopped\n"),
+        ("stty raw 2> /dev/null || echo no terminal", "no terminal\n"),
+    ],
+)
+async def test_whatever_a_command_prints_or_does_is_told(
+    bash: Calls, command: str, content: str
+) -> None:
+    result = await bash(command, timeout=20)
+    assert text(result).startswith(content)
+    assert bash.deltas == content
+    assert json.encode(result)
+
+
+async def test_a_command_that_prints_without_end_ends_by_itself_in_little_memory(
+    bash: Calls, tmp_path: Path
+) -> None:
+    size = 400_000_000
+    before = psutil.Process().memory_info().rss
+    largest = 0
+
+    async def watch() -> None:
+        nonlocal largest
+        while True:
+            largest = max(largest, psutil.Process().memory_info().rss)
+            await anyio.sleep(0.02)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(watch)
+        result = await bash(f"yes | head -c {size}")
+        tasks.cancel_scope.cancel()
+    assert f"of {size // 2}." in text(result) or f"of {size // 2} (" in text(result)
+    assert largest - before < 40_000_000
+    (path,) = tmp_path.glob("pi-bash-rpc-*.log")
+    assert path.stat().st_size == _command_output.FULL_OUTPUT_LIMIT
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    path.unlink()
+    assert len(bash.updates) < 400
 
 
 async def test_updates_begin_empty_and_together_are_the_output(bash: Calls) -> None:
