@@ -19,6 +19,7 @@ CONTEXT = 4
 
 _MAX_CHARS = 128 * 1024  # of each form
 _MAX_LINE = 2000  # characters of a line in the listing
+_STRIDE = 16 * 1024  # characters that are passed over at once
 _MAX_COMPARED = 1500  # lines on either side that are compared one by one
 
 
@@ -176,6 +177,11 @@ class _Lines:
         """The lines from number ``start`` up to ``end``, as far as there are any."""
         if start < self._line:
             self._line, self._at = 0, 0
+        while (skipped := self._text.count("\n", self._at, self._at + _STRIDE)) and (
+            self._line + skipped < start
+        ):
+            self._at = self._text.rindex("\n", self._at, self._at + _STRIDE) + 1
+            self._line += skipped
         while self._line < start and self._at < len(self._text):
             self._at = _after_line(self._text, self._at)
             self._line += 1

@@ -4,21 +4,20 @@ Owns the rules of matching and the texts that tell a model what did not fit. Pur
 strings, no files. All edits are matched against the original, so their order does not matter.
 """
 
+import re
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from pi_rpc.tools._fuzzy import FuzzyText, forgiving_forms
+from pi_rpc.tools._passages import Passages
 
-__all__ = ["FUZZY_LIMIT", "Edit", "EditError", "EditedText", "Splice", "apply_edits"]
-
-FUZZY_LIMIT = 1_000_000
-"""Characters beyond which a text is only searched for exact matches: the forgiving comparison
-holds the interpreter for long."""
+__all__ = ["Edit", "EditError", "EditedText", "Splice", "apply_edits"]
 
 _BOM = "\ufeff"
-_MOST_PLACES = 1000  # of one passage that are looked for
+_MOST_PLACES = 1000  # of one passage: more are not counted
+_MOST_PROBLEMS = 20  # that are told of; finding out about each costs a look at the whole text
 
 
 class EditError(Exception):
@@ -116,12 +115,8 @@ class _PlainText:
         self._original = original
         self._bom = 1 if original.startswith(_BOM) else 0
         body = original[self._bom :]
-        self._wide: list[int] = []  # where in the plain text a line ended in two characters
-        if "\r\n" in body:
-            at = body.find("\r\n")
-            while at >= 0:
-                self._wide.append(at - len(self._wide))
-                at = body.find("\r\n", at + 2)
+        # Where in the plain text a line ended in two characters.
+        self._wide = [match.start() - n for n, match in enumerate(re.finditer("\r\n", body))]
         self.text = _plain(body)
 
     def splice(self, match: _Match) -> Splice:
@@ -156,50 +151,53 @@ def _find(text: str, edits: Sequence[Edit], shown: str) -> tuple[list[_Match], b
 
     Raises ``EditError`` with everything that is wrong.
     """
-    forgiving = FuzzyText(text) if len(text) <= FUZZY_LIMIT else None
+    forgiving = FuzzyText(text)
+    is_normal = forgiving.normal == text
+    forms = [forgiving_forms(edit.old) for edit in edits]
+    exactly = Passages(text, [edit.old for edit in edits])
+    alike_in = (
+        exactly
+        if is_normal and forms == [[edit.old] for edit in edits]
+        else Passages(forgiving.normal, [form for each in forms for form in each])
+    )
     matches: list[_Match] = []
     problems: list[str] = []
     fuzzy = False
     for index, edit in enumerate(edits):
         name = _name(index, edits)
-        exact = _occurrences(text, edit.old)
+        exact = exactly.places(edit.old)
         # An exact match must be the only one in the forgiving comparison too: what looks the same
         # to a model may well be what it meant.
-        form, alike = _forgiving_occurrences(forgiving, edit.old)
+        if is_normal and forms[index][:1] == [edit.old] and exact:
+            form, alike = edit.old, exact
+        else:
+            form, alike = _closest(alike_in, forms[index])
         if len(exact) > 1:
             problems.append(_ambiguous(name, text, exact, shown, exactly=True))
-        elif forgiving is not None and len(alike) > 1:
+        elif len(alike) > 1:
             problems.append(_ambiguous(name, forgiving.normal, alike, shown, exactly=False))
         elif exact:
             matches.append(_Match(index, exact[0], exact[0] + len(edit.old), edit.new))
-        elif forgiving is not None and alike:
+        elif alike:
             fuzzy = True
             start, end, before, after = forgiving.original_span(alike[0], alike[0] + len(form))
             matches.append(_Match(index, start, end, before + edit.new + after))
         else:
-            problems.append(_not_found(name, text, edit.old, shown, large=forgiving is None))
+            problems.append(_not_found(name, text, edit.old, shown))
+        if len(problems) > _MOST_PROBLEMS:
+            problems[-1] = "There may be more that does not fit: the edits after it were not tried."
+            break
     if problems:
         raise EditError("\n".join(problems))
     return matches, fuzzy
 
 
-def _forgiving_occurrences(text: FuzzyText | None, wanted: str) -> tuple[str, list[int]]:
-    """The closest form of ``wanted`` that occurs in the normal form, and where."""
-    if text is not None:
-        for form in forgiving_forms(wanted):
-            if found := _occurrences(text.normal, form):
-                return form, found
+def _closest(text: Passages, forms: Sequence[str]) -> tuple[str, list[int]]:
+    """The first of the forms that occurs in the normal form, and where."""
+    for form in forms:
+        if found := text.places(form):
+            return form, found
     return "", []
-
-
-def _occurrences(text: str, wanted: str, most: int = _MOST_PLACES) -> list[int]:
-    """Where ``wanted`` begins, overlapping places included; at most ``most`` of them."""
-    found: list[int] = []
-    at = text.find(wanted)
-    while at >= 0 and len(found) < most:
-        found.append(at)
-        at = text.find(wanted, at + 1)
-    return found
 
 
 def _unchanged_lines(old: str, new: str) -> tuple[int, int]:
@@ -234,7 +232,7 @@ def _name(index: int, edits: Sequence[Edit]) -> str:
     return "oldText" if len(edits) == 1 else f"edits[{index}].oldText"
 
 
-def _not_found(name: str, text: str, old: str, shown: str, *, large: bool) -> str:
+def _not_found(name: str, text: str, old: str, shown: str) -> str:
     message = (
         f"{name} was not found in {shown}. It must be a passage of the file as it is now, "
         "indentation and line breaks included."
@@ -244,8 +242,6 @@ def _not_found(name: str, text: str, old: str, shown: str, *, large: bool) -> st
     if at >= 0 and first != old.strip():
         line = text.count("\n", 0, at) + 1
         message += f" Its first line is at line {line}; what follows or precedes it differs."
-    if large:
-        message += " The file is large, so quotes, dashes and white space must agree exactly too."
     return message + " Read that part of the file again and copy it."
 
 

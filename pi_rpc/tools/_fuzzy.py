@@ -6,6 +6,7 @@ way back from a place in it to a place in the original. Pure functions.
 
 import unicodedata
 from bisect import bisect_right
+from functools import cached_property
 from itertools import accumulate
 
 __all__ = ["FuzzyText", "forgiving_forms"]
@@ -28,13 +29,26 @@ class FuzzyText:
     """A text (lines end in ``\\n``) in the normal form, with the way back."""
 
     def __init__(self, original: str) -> None:
-        self._lines = original.split("\n")
-        self._normal_lines = [_normal_line(line) for line in self._lines]
+        self._original = original
         self.normal = "\n".join(self._normal_lines)
-        self._starts = list(accumulate((len(line) + 1 for line in self._lines), initial=0))
-        self._normal_starts = list(
-            accumulate((len(line) + 1 for line in self._normal_lines), initial=0)
-        )
+
+    @cached_property
+    def _lines(self) -> list[str]:
+        return self._original.split("\n")
+
+    @cached_property
+    def _normal_lines(self) -> list[str]:
+        if self._original.isascii():
+            return list(map(str.rstrip, self._lines))
+        return [_normal_line(line) for line in self._lines]
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return list(accumulate((len(line) + 1 for line in self._lines), initial=0))
+
+    @cached_property
+    def _normal_starts(self) -> list[int]:
+        return list(accumulate((len(line) + 1 for line in self._normal_lines), initial=0))
 
     def original_span(self, start: int, end: int) -> tuple[int, int, str, str]:
         """What ``normal[start:end]`` is in the original: start, end, and text to keep around it.

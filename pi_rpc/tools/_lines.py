@@ -35,6 +35,11 @@ class LineWindow:
         """Lines seen so far; a trailing newline begins no further line."""
         return self._newlines + (0 if self._ends_in_newline else 1)
 
+    @property
+    def newlines(self) -> int:
+        """Newlines seen so far."""
+        return self._newlines
+
     def selected(self) -> bytes:
         """The beginning of the lines that were asked for: all, if it is within the limits."""
         return bytes(self._kept)
@@ -51,6 +56,26 @@ class LineWindow:
             self._select(piece, start, end)
         self._newlines = last
         self._ends_in_newline = piece.endswith(b"\n")
+
+    @property
+    def needs_no_more(self) -> bool:
+        """What follows only has to be counted (``skip``): what can be shown is there."""
+        return self._is_past() or (self._end is None and len(self._kept) >= _KEEP)
+
+    def skip(self, newlines: int, size: int, *, ends_in_newline: bool) -> None:
+        """Take ``size`` bytes that hold so many newlines without seeing them.
+
+        Either they end before the first line that was asked for, at a line's end; or nothing more
+        is needed, and they are the rest of the file.
+        """
+        if size and self.needs_no_more and not self._is_past():
+            begun_before = not self._selection_ended_in_newline
+            self.selected_lines += newlines + (0 if ends_in_newline else 1) - begun_before
+            self.selected_bytes += size
+            self._selection_ended_in_newline = ends_in_newline
+        if size:
+            self._newlines += newlines
+            self._ends_in_newline = ends_in_newline
 
     def _is_past(self) -> bool:
         return self._end is not None and self._newlines >= self._end - 1

@@ -20,7 +20,7 @@ from pi_rpc.agent.ports import FileStat, PortError, PortErrorCode, Written
 from pi_rpc.tools._paths import display_text
 from pi_rpc.tools._truncate import format_size
 
-__all__ = ["PIECE", "LocalFiles"]
+__all__ = ["PIECE", "LocalFiles", "LocalOpenFile"]
 
 PIECE = 256 * 1024
 """Bytes read at most in one visit of a file thread."""
@@ -129,6 +129,15 @@ class LocalOpenFile:
         """Go on reading at a byte offset."""
         await run_blocking(self._seek, offset)
 
+    async def tell(self) -> int:
+        """The byte offset at which reading goes on, also after a program that was given
+        ``fileno`` has read."""
+        return await run_blocking(self._tell)
+
+    def fileno(self) -> int:
+        """The open descriptor, for a program to read from."""
+        return self._raw.fileno()
+
     def size(self) -> int:
         """Bytes, as the system reports them. Blocks."""
         with _translated(self._path):
@@ -140,6 +149,10 @@ class LocalOpenFile:
             if data is None:  # would block: a special file that calls itself regular
                 raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
             return data
+
+    def _tell(self) -> int:
+        with _translated(self._path):
+            return os.lseek(self._raw.fileno(), 0, os.SEEK_CUR)
 
     def _seek(self, offset: int) -> None:
         with _translated(self._path):

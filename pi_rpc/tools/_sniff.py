@@ -1,32 +1,21 @@
 """What a file is, by its first bytes, as far as the tools tell files apart. Pure functions."""
 
-from dataclasses import dataclass
-
-__all__ = ["ImageType", "binary_reason", "image_type"]
+__all__ = ["binary_reason", "image_type"]
 
 
-@dataclass(frozen=True, slots=True)
-class ImageType:
-    """A type of image."""
-
-    mime_type: str
-    can_be_shown: bool = True
-    """Models take images of this type as they are."""
-
-
-def image_type(head: bytes) -> ImageType | None:
-    """The type of the image that begins with ``head``; None when it is no image we know."""
+def image_type(head: bytes) -> str | None:
+    """The media type of the image that begins with ``head``; None when it is no image we know."""
     if head.startswith(b"\x89PNG\r\n\x1a\n"):
-        return ImageType("image/png")
+        return "image/png"
     if head.startswith(b"\xff\xd8\xff"):
-        return ImageType("image/jpeg")
+        return "image/jpeg"
     if head.startswith((b"GIF87a", b"GIF89a")):
-        return ImageType("image/gif")
+        return "image/gif"
     if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
-        return ImageType("image/webp")
+        return "image/webp"
     # "BM" may begin a text; the reserved field behind the size is zero in a bitmap only.
     if head[:2] == b"BM" and head[6:10] == b"\0\0\0\0":
-        return ImageType("image/bmp", can_be_shown=False)
+        return "image/bmp"
     return None
 
 

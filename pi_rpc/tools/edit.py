@@ -1,10 +1,7 @@
 """The ``edit`` tool: replaces passages of a text file.
 
 Owns the tool's schema, the older shapes of its arguments, and reading and writing around
-``_edits.apply_edits``. How passages are found is ``_edits``' and ``_fuzzy``'s.
-
-Files above ``_edits.FUZZY_LIMIT`` characters are searched for exact matches only: comparing
-forgivingly would hold the interpreter for long, and such files are rarely prose.
+``_edited_content``. How passages are found is ``_edits``' and ``_fuzzy``'s.
 """
 
 import json
@@ -18,8 +15,8 @@ from pi_rpc._os.threads import run_blocking
 from pi_rpc.agent.ports import FileChange, ToolContext, Written
 from pi_rpc.agent.tool import AgentTool, OnUpdate, ToolDescription, ToolFailure, ToolResult
 from pi_rpc.llm.abort import AbortSignal
-from pi_rpc.tools._diff import diff_of_splices
-from pi_rpc.tools._edits import Edit, EditedText, EditError, apply_edits
+from pi_rpc.tools._edited_content import EditedContent, edited_content
+from pi_rpc.tools._edits import Edit, EditError
 from pi_rpc.tools._freshness import changed_since_read, differs, note_written, written_note
 from pi_rpc.tools._paths import display_text, locations_of, resolve_path, title_path
 from pi_rpc.tools._steps import encoded, exclusive_change, port_failures, stop_if_aborted
@@ -137,10 +134,9 @@ async def _execute(
     with port_failures(f"Could not edit {shown}. "):
         path = resolve_path(params["path"], context.cwd)
         async with exclusive_change(context.files, path, signal) as real:
-            edited, written, details = await _change(
-                context, path, real, edits, shown=shown, signal=signal
-            )
+            edited, written = await _change(context, path, real, edits, shown=shown, signal=signal)
     context.changes.changed([FileChange(path, "changed")], tool_call_id)
+    details = dict(edited.details)
     text = f"Successfully replaced {len(edits)} block{'' if len(edits) == 1 else 's'} in {shown}."
     if edited.fuzzy:
         text += (
@@ -162,8 +158,8 @@ async def _change(
     *,
     shown: str,
     signal: AbortSignal,
-) -> tuple[EditedText, Written, dict[str, Any]]:
-    """How the file was changed, what became of it, and the details."""
+) -> tuple[EditedContent, Written]:
+    """How the file was changed, and what became of it."""
     files, seen = context.files, context.seen
     with signal.cancel_scope():  # an editor may take its time
         before = await files.stat(path)
@@ -172,7 +168,14 @@ async def _change(
     known = seen.mark_of(real)
     if known is not None and await run_blocking(differs, known, data, before):
         raise changed_since_read(shown)
-    new_data, edited, details = await run_blocking(_edited, data, edits, shown)
+    edited: EditedContent | None = None
+    with signal.cancel_scope():
+        try:
+            edited = await edited_content(data, edits, shown)
+        except EditError as error:
+            raise ToolFailure(str(error)) from None
+    if edited is None:
+        raise ToolFailure("Aborted.")
     after = await files.stat(path)
     if (before.size, before.mtime_ns) != (after.size, after.mtime_ns):
         raise ToolFailure(
@@ -182,29 +185,9 @@ async def _change(
         )
     stop_if_aborted(signal)
     await anyio.lowlevel.checkpoint_if_cancelled()
-    written = await files.write(path, new_data, base=data)
-    await note_written(context, path, real, new_data, written)
-    return edited, written, details
-
-
-def _edited(data: bytes, edits: list[Edit], shown: str) -> tuple[bytes, EditedText, dict[str, Any]]:
-    """The new content, how it came about, and the details. Blocks while it computes."""
-    try:
-        original = data.decode()
-    except UnicodeDecodeError as error:
-        raise ToolFailure(
-            f"{shown} is not UTF-8 text (byte {error.start} is not valid), so it cannot be edited "
-            "without damage. Use a program that knows its encoding."
-        ) from None
-    try:
-        edited = apply_edits(original, edits, shown)
-    except EditError as error:
-        raise ToolFailure(str(error)) from None
-    splices = [(splice.start, splice.end, splice.text) for splice in edited.splices]
-    details = diff_of_splices(original, splices, shown).details()
-    if edited.fuzzy:
-        details["fuzzy"] = True
-    return edited.text.encode(), edited, details
+    written = await files.write(path, edited.content, base=data)
+    await note_written(context, path, real, edited.content, written)
+    return edited, written
 
 
 def _describe(params: Mapping[str, Any], context: ToolContext | None) -> ToolDescription:

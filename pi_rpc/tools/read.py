@@ -1,11 +1,10 @@
-"""The ``read`` tool: text files in portions, images as they are.
+"""The ``read`` tool: text files in portions, images as models take them.
 
 Owns what a model is shown of a file and the notes that tell it how to go on. Reads through the
 ``FileSystem`` port in pieces, so that memory stays small however large the file is. Images are
-passed on unchanged while they are small enough; they are neither scaled nor converted.
+``_images``'.
 """
 
-import base64
 import dataclasses
 import shlex
 from collections.abc import Mapping
@@ -23,9 +22,11 @@ from pi_rpc.agent.tool import (
     ToolResult,
 )
 from pi_rpc.llm.abort import AbortSignal
-from pi_rpc.llm.messages import ImageBlock, TextBlock
-from pi_rpc.tools._freshness import ContentMark
+from pi_rpc.tools._freshness import DIGEST_LIMIT, ContentMark
+from pi_rpc.tools._images import MAX_IMAGE_FILE, image_result
+from pi_rpc.tools._line_count import skip_to_lines
 from pi_rpc.tools._lines import LineWindow
+from pi_rpc.tools._local_files import PIECE, LocalOpenFile
 from pi_rpc.tools._paths import (
     display_text,
     locations_of,
@@ -33,17 +34,16 @@ from pi_rpc.tools._paths import (
     spellings_on_disk,
     title_path,
 )
-from pi_rpc.tools._sniff import ImageType, binary_reason, image_type
+from pi_rpc.tools._sniff import binary_reason, image_type
 from pi_rpc.tools._steps import port_failures, stop_if_aborted
 from pi_rpc.tools._truncate import MAX_BYTES, MAX_LINES, Truncation, format_size, truncate_head
 
-__all__ = ["MAX_IMAGE_BASE64", "read_tool"]
-
-MAX_IMAGE_BASE64 = 4_718_592
-"""Characters of base64 (4.5 MiB) that an image may have."""
+__all__ = ["read_tool"]
 
 _SNIFF = 8192
-_PIECE = 256 * 1024
+_PIECE = PIECE
+_COUNTED_BY_US = 4 * DIGEST_LIMIT
+"""Bytes of a file up to which another program that counts its lines would not pay."""
 
 _PARAMETERS: dict[str, Any] = {
     "type": "object",
@@ -70,7 +70,7 @@ def read_tool() -> AgentTool:
         name="read",
         label="Read",
         description=(
-            "Read a file: text, or an image (png, jpeg, gif, webp). One call returns at most "
+            "Read a file: text, or an image (png, jpeg, gif, webp, bmp). One call returns at most "
             f"{MAX_LINES} lines or {format_size(MAX_BYTES)} of text, whichever is met first, and "
             "says how to go on. Use offset and limit for a part of a large file; repeat with the "
             "next offset until you have seen what you need."
@@ -105,12 +105,12 @@ async def _execute(
                     raise ToolFailure(f"{display_text(text)} {reason}")
                 window = LineWindow(first, params.get("limit"))
                 content = ContentMark()
-                await _read_lines(file, head, window, content, signal)
+                await _read_lines(file, head, window, content, signal, size=stat.size)
                 result = _text_result(display_text(text), path, window)
                 real = await context.files.real_path(path)
                 context.seen.note(real, content.mark(stat))
                 return result
-        return await _image_result(context, path, display_text(text), image)
+        return await _image_result(context, path, display_text(text), image, signal)
 
 
 async def _find(files: FileSystem, path: Path) -> tuple[Path, FileStat]:
@@ -129,13 +129,32 @@ async def _find(files: FileSystem, path: Path) -> tuple[Path, FileStat]:
 
 
 async def _read_lines(
-    file: OpenFile, head: bytes, window: LineWindow, content: ContentMark, signal: AbortSignal
+    file: OpenFile,
+    head: bytes,
+    window: LineWindow,
+    content: ContentMark,
+    signal: AbortSignal,
+    *,
+    size: int,
 ) -> None:
-    piece = head
+    piece, read, is_counted_apart = head, 0, size < _COUNTED_BY_US
     while piece:
         stop_if_aborted(signal)
         window.feed(piece)
         content.feed(piece)
+        read += len(piece)
+        # What is large is known by size and time, so its lines need only be counted from here on.
+        if (
+            not is_counted_apart
+            and read > DIGEST_LIMIT
+            and isinstance(file, LocalOpenFile)
+            and (window.needs_no_more or window.newlines < window.first - 1)
+        ):
+            is_counted_apart = True
+            with signal.cancel_scope():
+                if await skip_to_lines(file, read, window):
+                    return
+            stop_if_aborted(signal)
         piece = await file.read(_PIECE)
 
 
@@ -182,28 +201,21 @@ def _cut_note(cut: Truncation, path: Path, window: LineWindow) -> str:
 
 
 async def _image_result(
-    context: ToolContext, path: Path, shown: str, image: ImageType
+    context: ToolContext, path: Path, shown: str, mime_type: str, signal: AbortSignal
 ) -> ToolResult:
-    note = f"Image {shown} ({image.mime_type}"
-    if not image.can_be_shown:
-        return ToolResult.of_text(
-            f"{note}). Images of this type cannot be shown; convert it to PNG first."
-        )
     try:
-        data = await context.files.read(path, limit=MAX_IMAGE_BASE64 // 4 * 3)
+        content = await context.files.read(path, limit=MAX_IMAGE_FILE)
     except PortError as error:
         if error.code != "too_large":
             raise
         size = (await context.files.stat(path)).size
         return ToolResult.of_text(
-            f"{note}, {format_size(size)}). It is too large to be shown (at most "
-            f"{format_size(MAX_IMAGE_BASE64 // 4 * 3)}); make a smaller copy and read that."
+            f"Image {shown} ({mime_type}, {format_size(size)}). It is too large to be shown "
+            f"(at most {format_size(MAX_IMAGE_FILE)}); make a smaller copy and read that."
         )
-    note += f", {format_size(len(data))})."
-    if not context.supports_images:
-        note += " The current model cannot be shown images."
-    block = ImageBlock(data=base64.b64encode(data).decode(), mime_type=image.mime_type)
-    return ToolResult(content=[TextBlock(text=note), block])
+    return await image_result(
+        content, mime_type, shown, signal, seen_by_model=context.supports_images
+    )
 
 
 def _lines(count: int, more: str = "") -> str:

@@ -12,6 +12,7 @@ from pi_rpc.agent.tool import ToolFailure
 from pi_rpc.llm.messages import text_of
 from pi_rpc.tools._local_files import LocalFiles
 from pi_rpc.tools.edit import MAX_FILE_BYTES, edit_tool, prepare_edit_arguments
+from pi_rpc.tools.write import write_tool
 from tests.tools.conftest import Call
 
 pytestmark = pytest.mark.anyio
@@ -155,3 +156,55 @@ def test_a_call_is_described_by_its_file(workdir: Path) -> None:
     described = EDIT.describe({"path": "/x/y", "edits": []}, None)
     assert described.title == "edit /x/y"
     assert [place.uri for place in described.locations] == ["file:///x/y"]
+
+
+async def test_a_large_file_is_edited_forgivingly_in_a_process_of_its_own(
+    call: Call, workdir: Path
+) -> None:
+    path = workdir / "f"
+    path.write_bytes(b"\xef\xbb\xbf" + b"some line  \r\n" * 100_000 + "say “hi”\r\nend\n".encode())
+    result = await call(EDIT, path="f", edits=[{"oldText": 'say "hi"\nend', "newText": "a\nb"}])
+    assert result.details["fuzzy"] is True
+    assert result.details["firstChangedLine"] == 100_001
+    assert path.read_bytes() == b"\xef\xbb\xbf" + b"some line  \r\n" * 100_000 + b"a\r\nb\n"
+    with pytest.raises(ToolFailure, match="occurs 1000 or more times"):
+        await call(EDIT, path="f", edits=[{"oldText": "some line", "newText": "x"}])
+    path.write_bytes(b"x" * 2_000_000 + b"\xff")
+    with pytest.raises(ToolFailure, match="byte 2000000 is not valid"):
+        await call(EDIT, path="f", edits=[{"oldText": "y", "newText": "x"}])
+
+
+async def test_large_work_that_fails_leaves_the_file_alone(
+    call: Call, workdir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = "line\n" * 300_000 + "end\n"
+    (workdir / "f").write_text(content)
+    monkeypatch.setattr("pi_rpc.tools._edited_content._TIME_LIMIT_S", 0)
+    with pytest.raises(ToolFailure, match="could not be worked out"):
+        await call(EDIT, path="f", edits=[{"oldText": "end", "newText": "x"}])
+    assert (workdir / "f").read_text() == content
+
+
+async def test_what_is_no_file_that_can_be_edited_or_written_is_refused(
+    call: Call, workdir: Path
+) -> None:
+    os.mkfifo(workdir / "fifo")
+    (workdir / "f").write_text("x")
+    (workdir / "round").symlink_to("round")
+    edits = [{"oldText": "x", "newText": "y"}]
+    for path, says in (
+        ("fifo", "named pipe"),
+        ("/dev/zero", "device"),
+        (".", "is a directory"),
+        ("round", "round in a circle"),
+        ("f/g", "not a directory"),
+        ("a\0b", "NUL"),
+        ("\ud800", "no file name"),
+        ("x/" * 2500, "too long"),
+    ):
+        with pytest.raises(ToolFailure, match=says):
+            await call(EDIT, path=path, edits=edits)
+        with pytest.raises(ToolFailure, match=says):
+            await call(write_tool(), path=path, content="y")
+    assert sorted(os.listdir(workdir)) == ["f", "fifo", "round"]
+    assert (workdir / "f").read_text() == "x"

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from pi_rpc.tools._edits import FUZZY_LIMIT, Edit, EditError, apply_edits
+from pi_rpc.tools._edits import Edit, EditError, apply_edits
 from pi_rpc.tools._fuzzy import FuzzyText, forgiving_forms
+from pi_rpc.tools._passages import Passages
 
 
 def edited(original: str, *edits: tuple[str, str]) -> str:
@@ -246,10 +247,32 @@ def test_a_passage_that_ends_inside_one_character_rewrites_that_line_only() -> N
     )
 
 
-def test_a_large_file_is_only_searched_exactly_and_the_refusal_says_so() -> None:
-    original = "x" * FUZZY_LIMIT + "\n\u201cq\u201d\nend\n"
-    assert "quotes, dashes and white space must agree" in refusal(original, ('"q"', "x"))
-    assert edited(original, ("end", "END")).endswith("\u201d\nEND\n")
+def test_a_thousand_edits_fit_together_whatever_words_they_share() -> None:
+    original = "".join(f"row {n} of the table\n" for n in range(5000))
+    pairs = [(f"row {n} of the", f"line {n} of the") for n in range(0, 5000, 5)]
+    pairs += [("row 4999 of the table\n", "")]
+    expected = original
+    for old, new in pairs:
+        expected = expected.replace(old, new)
+    assert edited(original, *pairs) == expected
+
+
+def test_of_a_thousand_edits_that_do_not_fit_the_first_are_told_of() -> None:
+    message = refusal("a\n", *((f"z{n}", "x") for n in range(1000)))
+    assert "edits[19].oldText was not found" in message
+    assert "edits[20]" not in message
+    assert "may be more" in message
+
+
+@given(
+    st.text(alphabet="ab .\n", max_size=60),
+    st.lists(st.text(alphabet="ab .\n", min_size=1, max_size=6), min_size=9, max_size=12),
+)
+def test_many_passages_are_found_where_one_is(text: str, wanted: list[str]) -> None:
+    many = Passages(text, wanted)
+    for passage in wanted:
+        starts = [at for at in range(len(text)) if text.startswith(passage, at)]
+        assert many.places(passage) == starts
 
 
 _alphabet = st.sampled_from(

@@ -1,6 +1,5 @@
-"""The read tool: portions, notes, images, refusals."""
+"""The read tool: portions, notes, refusals."""
 
-import base64
 import json
 import os
 import shlex
@@ -12,18 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from pi_rpc.agent.ports import OpenFile, ToolContext
+from pi_rpc.agent.ports import FileStat, OpenFile, ToolContext
 from pi_rpc.agent.tool import Position, Range, ToolFailure, ToolResult
 from pi_rpc.llm.abort import AbortController
-from pi_rpc.llm.messages import ImageBlock, TextBlock
+from pi_rpc.llm.messages import TextBlock
 from pi_rpc.tools._local_files import LocalFiles
-from pi_rpc.tools.read import MAX_IMAGE_BASE64, read_tool
+from pi_rpc.tools.read import read_tool
 from tests.tools.conftest import Call
 
 pytestmark = pytest.mark.anyio
 
 READ = read_tool()
-PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 20
 
 
 def text_of(result: ToolResult) -> str:
@@ -146,55 +144,65 @@ async def test_binary_files_are_refused_in_words(call: Call, workdir: Path) -> N
         await call(READ, path="g")
 
 
-@pytest.mark.parametrize(
-    ("head", "mime_type"),
-    [
-        (PNG, "image/png"),
-        (b"\xff\xd8\xff\xe0\0\0", "image/jpeg"),
-        (b"GIF89a\0", "image/gif"),
-        (b"RIFF\0\0\0\0WEBPVP8 ", "image/webp"),
-    ],
-)
-async def test_images_are_known_by_their_bytes_and_passed_on(
-    call: Call, workdir: Path, head: bytes, mime_type: str
-) -> None:
-    data = head + os.urandom(10_000)
-    (workdir / "no-suffix").write_bytes(data)
-    note, image = (await call(READ, path="no-suffix", offset=5)).content
-    assert isinstance(note, TextBlock)
-    assert isinstance(image, ImageBlock)
-    assert f"no-suffix ({mime_type}, 9.8KB)" in note.text
-    assert image.mime_type == mime_type
-    assert base64.b64decode(image.data) == data
-
-
-async def test_a_model_without_eyes_is_told_but_the_image_is_kept(
-    call: Call, workdir: Path
-) -> None:
-    (workdir / "f.png").write_bytes(PNG)
-    note, image = (await call(READ, path="f.png", supports_images=False)).content
-    assert isinstance(note, TextBlock)
-    assert "cannot be shown images" in note.text
-    assert isinstance(image, ImageBlock)
-
-
-async def test_an_image_that_is_too_large_is_only_described(call: Call, workdir: Path) -> None:
-    most = MAX_IMAGE_BASE64 // 4 * 3
-    (workdir / "fits.png").write_bytes(PNG + bytes(most - len(PNG)))
-    _, image = (await call(READ, path="fits.png")).content
-    assert isinstance(image, ImageBlock)
-    assert len(image.data) == MAX_IMAGE_BASE64
-    (workdir / "f.png").write_bytes(PNG + bytes(most + 1 - len(PNG)))
-    assert "too large to be shown" in text_of(await call(READ, path="f.png"))
-
-
-async def test_a_bitmap_is_only_described_and_a_text_that_begins_like_one_is_text(
-    call: Call, workdir: Path
-) -> None:
-    (workdir / "f.bmp").write_bytes(b"BM\x36\x10\0\0\0\0\0\0\x36\0\0\0")
-    assert "image/bmp" in text_of(await call(READ, path="f.bmp"))
+async def test_a_text_that_begins_like_a_bitmap_is_text(call: Call, workdir: Path) -> None:
     (workdir / "f.txt").write_text("BM is short for benchmark\n")
     assert text_of(await call(READ, path="f.txt")) == "BM is short for benchmark\n"
+
+
+@pytest.mark.parametrize("ending", ["", "\n", "\n\n"])
+@pytest.mark.parametrize("has_wc", [True, False])
+async def test_lines_of_a_large_file_are_those_that_counting_by_hand_finds(
+    call: Call, workdir: Path, monkeypatch: pytest.MonkeyPatch, ending: str, has_wc: bool
+) -> None:
+    if not has_wc:
+        monkeypatch.setattr("pi_rpc.tools._line_count.shutil.which", lambda _: None)
+    monkeypatch.setattr("pi_rpc.tools.read._COUNTED_BY_US", 0)
+    lines = [f"{n} " + "x" * (n % 97) for n in range(220_000)]
+    (workdir / "f").write_text("\n".join(lines) + ending)
+    total = len(lines) + ending.count("\n") - (1 if ending else 0)
+    text = text_of(await call(READ, path="f", offset=219_990, limit=3))
+    assert text.startswith("\n".join(lines[219_989:219_992]) + "\n\n[")
+    assert f"{total - 219_992} more lines" in text
+    shown = text_of(await call(READ, path="f", offset=219_999))
+    assert shown == "\n".join(lines[219_998:]) + ending
+    first = await call(READ, path="f")
+    assert f"of {total}" in text_of(first)
+    assert first.details["truncation"]["totalBytes"] == (workdir / "f").stat().st_size
+    assert first.details["truncation"]["totalLines"] == total
+    with pytest.raises(ToolFailure, match=f"f has {total} lines"):
+        await call(READ, path="f", offset=total + 1)
+
+
+async def test_the_end_of_a_huge_file_is_read_with_little_memory(call: Call, workdir: Path) -> None:
+    with (workdir / "f").open("wb") as file:
+        file.write(b"x" * 9000 + b"\n")
+        file.seek(512 * 1024**2)
+        file.write(b"\nthe\nend\n")
+    tracemalloc.start()
+    try:
+        text = text_of(await call(READ, path="f", offset=3))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert text == "the\nend\n"
+    assert peak < 4 * 1024 * 1024
+
+
+async def test_files_of_the_kernel_without_a_size_are_read(call: Call) -> None:
+    assert "Name:" in text_of(await call(READ, path="/proc/self/status"))
+
+
+async def test_a_file_that_goes_between_look_and_open_is_missing(call: Call, workdir: Path) -> None:
+    (workdir / "f").write_text("x")
+
+    class Files(LocalFiles):
+        async def stat(self, path: Path) -> FileStat:
+            found = await super().stat(path)
+            path.unlink()
+            return found
+
+    with pytest.raises(ToolFailure, match="f does not exist"):
+        await call(READ, path="f", files=Files())
 
 
 @pytest.mark.parametrize(
@@ -224,6 +232,8 @@ async def test_what_cannot_be_read_fails_with_the_reason(call: Call, workdir: Pa
         ("/dev/zero", "device", "not_regular"),
         ("a\0b", "NUL", "other"),
         ("x" * 300, "too long", "other"),
+        ("x/" * 2500, "too long", "other"),
+        ("a\nb", r"a\\nb does not exist", "not_found"),
     ):
         with pytest.raises(ToolFailure, match=says) as caught:
             await call(READ, path=path)
