@@ -10,7 +10,7 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
-from benchmarks import commands, layer, ping, sessions, startup, stream, tools
+from benchmarks import commands, files, layer, ping, sessions, startup, stream, tools
 from benchmarks.measuring import Figure
 
 BENCHMARKS = {
@@ -21,6 +21,7 @@ BENCHMARKS = {
     "sessions": sessions.figures,
     "commands": commands.figures,
     "tools": tools.figures,
+    "files": files.figures,
 }
 RESULTS = Path(__file__).parent / "results" / "results.json"
 

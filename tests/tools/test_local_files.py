@@ -5,6 +5,7 @@ import errno
 import os
 import socket
 import stat
+import sys
 from pathlib import Path
 
 import anyio
@@ -251,3 +252,24 @@ async def test_a_cancelled_caller_waits_until_its_write_is_done(
         with anyio.fail_after(5):
             await started.wait()
     assert scope.cancel_called
+
+
+async def test_a_write_beyond_the_systems_limit_keeps_the_old_content(tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(b"old")
+    script = """
+import resource, signal, sys
+from pathlib import Path
+import anyio
+from pi_rpc.agent.ports import PortError
+from pi_rpc.tools._local_files import LocalFiles
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+try:
+    anyio.run(LocalFiles().write, Path(sys.argv[1]), b"x" * 5000)
+except PortError as error:
+    print(error.code)
+"""
+    done = await anyio.run_process([sys.executable, "-c", script, str(tmp_path / "f")])
+    assert done.stdout == b"too_large\n"
+    assert (tmp_path / "f").read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["f"]
