@@ -8,8 +8,10 @@ import asyncio
 import json
 import sys
 import time
+from collections import Counter
 from typing import Any
 
+from pi_rpc.llm.events import TextDelta, ThinkingDelta, ToolCallDelta
 from pi_rpc.llm.messages import ToolCall, UserMessage
 from pi_rpc.llm.models import Model, ModelCost
 from pi_rpc.llm.provider import Context, StreamOptions, stream_simple
@@ -32,21 +34,20 @@ def model_of(api: str, base_url: str) -> Model:
 
 async def read(asked: dict[str, str]) -> dict[str, Any]:
     context = Context(messages=[UserMessage(content="go", timestamp=1)])
-    deltas = batches = 0
+    batches = 0
+    kinds: Counter[type] = Counter()
     before = time.process_time()
     model = model_of(asked["api"], asked["baseUrl"])
     stream = stream_simple(model, context, StreamOptions(api_key="none"))
     while (batch := await stream.next_batch()) is not None:
         batches += 1
-        for event in batch:
-            if hasattr(event, "delta"):
-                deltas += 1
+        kinds.update(map(type, batch))
     message = await stream.result()
     used = time.process_time() - before
     calls = [block for block in message.content if isinstance(block, ToolCall)]
     return {
         "cpu": used,
-        "deltas": deltas,
+        "deltas": sum(kinds[kind] for kind in (TextDelta, ThinkingDelta, ToolCallDelta)),
         "batches": batches,
         "stopReason": message.stop_reason,
         "error": message.error_message or None,
