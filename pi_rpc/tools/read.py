@@ -70,7 +70,7 @@ def read_tool() -> AgentTool:
         name="read",
         label="Read",
         description=(
-            "Read a file: text, or an image (png, jpeg, gif, webp, bmp). One call returns at most "
+            "Read a file: text, or an image (png, jpeg, gif, webp). One call returns at most "
             f"{MAX_LINES} lines or {format_size(MAX_BYTES)} of text, whichever is met first, and "
             "says how to go on. Use offset and limit for a part of a large file; repeat with the "
             "next offset until you have seen what you need."
