@@ -46,6 +46,7 @@ def test_a_time_is_read_in_every_way_it_is_written(value: str, expected: int | N
         str(SOON.timestamp()),
         str(round(SOON.timestamp() * 1000)),
     ],
+    ids=["iso", "iso in Zulu time", "seconds", "milliseconds"],
 )
 def test_a_moment_is_told_from_a_time(value: str) -> None:
     headers = {"x-ratelimit-remaining": "0", "x-ratelimit-reset": value}
