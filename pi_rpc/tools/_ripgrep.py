@@ -10,6 +10,7 @@ import errno
 import os
 import re
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,6 +45,9 @@ _VARIABLES = (
     "DYLD_LIBRARY_PATH",
 )  # fmt: skip
 """What of our environment ripgrep may need; it has no use for secrets."""
+
+_sysconfig_lock = threading.Lock()
+"""The first call of ``sysconfig`` fills a table, which a second one meanwhile finds half filled."""
 
 _Outcome: TypeAlias = Literal["finished", "stopped", "timed_out"]
 
@@ -114,14 +118,19 @@ def find_ripgrep(path: str) -> str | None:
 
     if found := shutil.which("rg", path=os.pathsep.join(folders)):
         return found
+    return shutil.which("rg", path=os.pathsep.join(_script_folders()))
+
+
+def _script_folders() -> tuple[str, ...]:
+    """Where Python packages put programs."""
     import sysconfig
 
-    scripts = (
-        str(Path(sys.executable).parent),
-        sysconfig.get_path("scripts"),
-        sysconfig.get_path("scripts", sysconfig.get_preferred_scheme("user")),
-    )
-    return shutil.which("rg", path=os.pathsep.join(scripts))
+    with _sysconfig_lock:
+        return (
+            str(Path(sys.executable).parent),
+            sysconfig.get_path("scripts"),
+            sysconfig.get_path("scripts", sysconfig.get_preferred_scheme("user")),
+        )
 
 
 async def _run(

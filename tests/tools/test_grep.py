@@ -2,6 +2,8 @@
 
 import os
 import socket
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -372,3 +374,26 @@ def test_a_call_is_titled_with_what_it_looks_for_and_where(
     assert [each.uri for each in shown.locations] == [(workdir / "src").as_uri()]
     assert describe({"pattern": "x" * 200}, file_context()).title == f"grep {'x' * 79}… in ."
     assert describe({}, None).title == "grep ? in ."
+
+
+def test_several_searches_may_look_for_the_program_at_once() -> None:
+    code = (
+        "import sys, threading\n"
+        "from pi_rpc.tools._ripgrep import find_ripgrep\n"
+        "sys.setswitchinterval(1e-6)\n"
+        "failed = []\n"
+        "together = threading.Barrier(8)\n"
+        "def look():\n"
+        "    together.wait()\n"
+        "    try:\n"
+        "        find_ripgrep('')\n"
+        "    except Exception as error:\n"
+        "        failed.append(repr(error))\n"
+        "threads = [threading.Thread(target=look) for _ in range(8)]\n"
+        "for thread in threads: thread.start()\n"
+        "for thread in threads: thread.join()\n"
+        "sys.exit('; '.join(failed) or None)\n"
+    )
+    # In a new interpreter: what is looked into is filled once in each.
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
