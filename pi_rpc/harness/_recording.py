@@ -30,7 +30,7 @@ async def content_now(
     try:
         status = await files.stat(path)
         if status.kind != "file":
-            return None, None, "is not a regular file any more"
+            return None, None, "it is not a regular file any more"
         return await files.read(path, limit=limit), status.mode, ""
     except PortError as error:
         if error.code in {"not_found", "not_directory"}:

@@ -79,6 +79,9 @@ async def _restore_one(
     """What was done, None for nothing, or why nothing was."""
     if saved.reason is not None:
         return Conflict(saved.path, "notSaved", saved.reason)
+    if await files.real_path(saved.path) != saved.path:
+        # What was saved was no link: following one now would write to, or remove, another file.
+        return Conflict(saved.path, "changed", "a symbolic link now leads to another file")
     now, mode, problem = await content_now(files, saved.path, store.max_file_bytes)
     if problem:
         return Conflict(saved.path, "changed", problem)

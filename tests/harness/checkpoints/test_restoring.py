@@ -163,7 +163,40 @@ async def test_what_became_a_folder_since_is_a_conflict(tmp_path: Path) -> None:
     (here.cwd / "a").unlink()
     (here.cwd / "a").mkdir()
     (conflict,) = (await here.checkpoints.restore(settled.checkpoint_id)).conflicts
-    assert (conflict.reason, conflict.message) == ("changed", "is not a regular file any more")
+    assert (conflict.reason, conflict.message) == ("changed", "it is not a regular file any more")
+
+
+async def test_no_link_that_took_the_place_of_a_file_or_folder_is_followed(tmp_path: Path) -> None:
+    here = bench(tmp_path)
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    changes: dict[str, bytes | str] = {"file": "same\n", "sub/file": "same\n", "new": "same\n"}
+    for name in ("file", "sub/file"):
+        (here.cwd / name).parent.mkdir(exist_ok=True)
+        (here.cwd / name).write_text("before\n")
+    settled = await here.run(changes)
+    assert settled is not None
+    for name in changes:
+        (here.cwd / name).unlink()
+        (outside / Path(name).name).write_text("same\n")  # as the run left it, and yet not its file
+    (here.cwd / "sub").rmdir()
+    (here.cwd / "sub").symlink_to(outside)
+    for name in ("file", "new"):
+        (here.cwd / name).symlink_to(outside / name)
+    before = picture(tmp_path)
+    result = await here.checkpoints.restore(settled.checkpoint_id)
+    assert result.restored == []
+    assert [(each.path.name, each.reason) for each in result.conflicts] == [
+        ("file", "changed"),
+        ("new", "changed"),
+        ("file", "changed"),
+    ]
+    assert all("symbolic link" in each.message for each in result.conflicts)
+    after = picture(tmp_path)
+    store = b"store"
+    assert {name: each for name, each in after.items() if not name.startswith(store)} == {
+        name: each for name, each in before.items() if not name.startswith(store)
+    }
 
 
 async def test_a_folder_that_a_run_made_stays_when_something_else_is_in_it(tmp_path: Path) -> None:
