@@ -9,8 +9,10 @@ Nothing here raises and nothing takes long: what is too large or too slow is giv
 again for a while. What git ignores is not looked at.
 """
 
+import contextlib
 import logging
 import os
+import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -221,7 +223,8 @@ def _repository(cwd: Path) -> Path | None:
 
 def _ask_git(root: Path, deadline: float) -> Snapshot | None:
     """What differs from the last commit; None where git cannot say."""
-    answer = _run_git(root, (*_STATUS, *_QUIET), deadline)
+    filters = _without_filters(root, deadline)
+    answer = _run_git(root, (*_STATUS, *_QUIET), deadline, filters)
     if answer is None:
         return None
     commit, names, new = "", set(), set()
@@ -249,7 +252,34 @@ _FIELDS = {b"? ": 1, b"1 ": 8, b"2 ": 9, b"u ": 10}
 """How many fields are before the name, by how an entry begins."""
 
 
-def _run_git(root: Path, arguments: Sequence[str], deadline: float) -> bytes | None:
+def _without_filters(root: Path, deadline: float) -> dict[str, str]:
+    """Variables that keep git from running the filters it knows of over files that look changed.
+
+    Without them such a file counts as changed until git has looked at it anew, before a command
+    as well as after it, which is no difference.
+    """
+    names = _run_git(root, ("config", "-z", "--name-only", "--get-regexp", _FILTERS), deadline)
+    drivers = {os.fsdecode(name).rpartition(".")[0] for name in (names or b"").split(b"\0") if name}
+    settings = [
+        (f"{driver}.{key}", value)
+        for driver in sorted(drivers)
+        for key, value in (("clean", ""), ("process", ""), ("required", "false"))
+    ]
+    variables = {"GIT_CONFIG_COUNT": str(len(settings))}
+    for n, (key, value) in enumerate(settings):
+        variables[f"GIT_CONFIG_KEY_{n}"], variables[f"GIT_CONFIG_VALUE_{n}"] = key, value
+    return variables
+
+
+_FILTERS = r"^filter\..*\.(clean|process)$"
+
+
+def _run_git(
+    root: Path,
+    arguments: Sequence[str],
+    deadline: float,
+    more_variables: Mapping[str, str] | None = None,
+) -> bytes | None:
     """Git's answer; None where there is no git, or it does not want to."""
     import subprocess
 
@@ -258,24 +288,30 @@ def _run_git(root: Path, arguments: Sequence[str], deadline: float) -> bytes | N
         raise _TooMuchError
     # Variables of git could point it to another repository.
     variables = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    variables |= {"GIT_OPTIONAL_LOCKS": "0", "GIT_NO_LAZY_FETCH": "1", **(more_variables or {})}
     try:
-        done = subprocess.run(
+        git = subprocess.Popen(
             (*_GIT, *arguments),
             cwd=root,
-            env={**variables, "GIT_OPTIONAL_LOCKS": "0"},
+            env=variables,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            timeout=left,
-            check=False,
+            start_new_session=True,
         )
-    except subprocess.TimeoutExpired:
-        raise _TooMuchError from None
     except OSError:
         return None
-    if len(done.stdout) > _MOST_OUTPUT:
+    with git:
+        try:
+            output, _ = git.communicate(timeout=left)
+        except subprocess.TimeoutExpired:
+            # With what it has started, which may keep the pipe open.
+            with contextlib.suppress(OSError):
+                os.killpg(git.pid, signal.SIGKILL)
+            raise _TooMuchError from None
+    if len(output) > _MOST_OUTPUT:
         raise _TooMuchError
-    return None if done.returncode else done.stdout
+    return None if git.returncode else output
 
 
 def _walked(root: Path, deadline: float) -> Snapshot:

@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import anyio
 import pytest
 
 from pi_rpc.tools import changed_files
@@ -231,6 +232,17 @@ async def test_looking_runs_nothing_and_takes_no_lock(repository: Path, tmp_path
     assert (repository / ".git" / "index").read_bytes() == index
 
 
+async def test_looking_runs_no_filter_of_the_repository(repository: Path, tmp_path: Path) -> None:
+    for name in ("slow", "with.dots=and that", "required"):
+        git(repository, "config", f"filter.{name}.clean", f"touch '{tmp_path}/was-run'; cat")
+    git(repository, "config", "filter.required.required", "true")
+    (repository / ".gitattributes").write_text("f filter=required\ng filter=slow\n")
+    (repository / "f").write_text("2\n")
+    assert await kinds(repository, lambda: (repository / "g").write_text("x")) == {"g": "created"}
+    assert await kinds(repository, lambda: (repository / "f").write_text("3\n")) == {"f": "changed"}
+    assert not (tmp_path / "was-run").exists()
+
+
 async def test_variables_of_git_do_not_lead_to_another_repository(
     repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -301,6 +313,27 @@ async def test_a_git_that_takes_too_long_is_given_up(
     changes = CommandChanges(0.2)
     assert await changes.before(repository) is None
     assert (await changes.after(repository, None)).truncated
+
+
+async def test_what_a_slow_git_has_started_ends_with_it(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    os.mkfifo(tmp_path / "held")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "git").write_text(
+        f"#!/bin/sh\nsleep 600 >'{tmp_path}/held' &\ntouch '{tmp_path}/was-run'\nwait\n"
+    )
+    (tmp_path / "bin" / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    reader = os.open(tmp_path / "held", os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        assert await CommandChanges(1.0).before(repository) is None
+        assert (tmp_path / "was-run").exists()
+        os.set_blocking(reader, True)
+        with anyio.fail_after(10):  # the end comes when nobody has it open any more
+            assert await anyio.to_thread.run_sync(os.read, reader, 1, abandon_on_cancel=True) == b""
+    finally:
+        os.close(reader)
 
 
 async def test_a_very_long_list_is_cut(tmp_path: Path) -> None:
