@@ -127,6 +127,7 @@ class _Keeper:
 
     def __init__(self, control: _socket.socket) -> None:
         self._control = control
+        self._watcher = os.getppid()
         self._wakeup = _trees.wake_on_child_exit()
         self._mark = b""
         self._pid = 0
@@ -162,11 +163,20 @@ class _Keeper:
                         poll.register(new, select.POLLIN)
                     drained.update(fds)
         if not wanted:
+            self._resume_watcher()
             grace_s = int(self._grace) / 1000 if self._grace else GRACE_S
             if not _trees.end_tree(self._tree, grace_s, self._wakeup, self._reap):
                 return 1
         self._send(b"gone\n")
         return 0
+
+    def _resume_watcher(self) -> None:
+        """A program may have stopped it; then it would not notice that the daemon has gone."""
+        if os.getppid() == self._watcher:
+            try:
+                os.kill(self._watcher, _signal.SIGCONT)
+            except OSError:
+                return  # gone in this moment
 
     def _start(self) -> bool:
         """Read the request and start the program; False when there is nothing to wait for."""

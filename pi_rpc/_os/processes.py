@@ -356,13 +356,18 @@ class _Watcher:
         finally:
             os.close(fd)
             theirs.close()
-        atexit.register(self.control.close)
+        atexit.register(self._let_go)
+
+    def _let_go(self) -> None:
+        """We end: the watcher is to notice, also when a program has stopped it."""
+        self.control.close()
+        _resume(self.pid)
 
     def end(self) -> None:
         """Make sure that it is dead and collected; what it watched over lives on. Blocks."""
         import atexit
 
-        atexit.unregister(self.control.close)
+        atexit.unregister(self._let_go)
         self.control.close()
         with contextlib.suppress(ProcessLookupError, ChildProcessError):
             os.kill(self.pid, 9)

@@ -496,7 +496,17 @@ anyio.run(main)
 
 
 @pytest.mark.parametrize(
-    "way", ["SIGKILL", "SIGTERM", "SIGINT", "returns", "_exit", "stopped keeper", "shell exited"]
+    "way",
+    [
+        "SIGKILL",
+        "SIGTERM",
+        "SIGINT",
+        "returns",
+        "_exit",
+        "stopped keeper",
+        "stopped watcher",
+        "shell exited",
+    ],
 )
 async def test_however_the_owner_ends_nothing_survives_two_seconds(way: str) -> None:
     marker = new_marker()
@@ -514,6 +524,8 @@ async def test_however_the_owner_ends_nothing_survives_two_seconds(way: str) -> 
             await wait_until_alive(marker, HIDDEN + (way != "shell exited"))
         if way == "stopped keeper":
             os.kill(keeper, signal.SIGSTOP)
+        if way == "stopped watcher":
+            os.kill(watcher, signal.SIGSTOP)
         if way in ("SIGTERM", "SIGINT"):
             owner.send_signal(getattr(signal, way))
         elif way not in ("returns", "_exit"):
@@ -523,6 +535,24 @@ async def test_however_the_owner_ends_nothing_survives_two_seconds(way: str) -> 
     await wait_until_gone(marker)
     with anyio.fail_after(2):
         while is_alive(keeper) or is_alive(watcher):
+            await anyio.sleep(0.01)
+
+
+async def test_a_stopped_watcher_without_keepers_ends_with_its_owner_too() -> None:
+    script = (
+        "import os, signal, anyio\n"
+        "from pathlib import Path\n"
+        "from pi_rpc._os.processes import spawn, watcher_pid\n"
+        "async def main():\n"
+        "    async with await spawn(['true'], cwd=Path('/'), env=dict(os.environ)) as child:\n"
+        "        await child.wait()\n"
+        "anyio.run(main)\n"
+        "os.kill(watcher_pid(), signal.SIGSTOP)\n"
+        "print(watcher_pid())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], stdout=subprocess.PIPE, check=True)
+    with anyio.fail_after(5):
+        while is_alive(int(done.stdout)):
             await anyio.sleep(0.01)
 
 
