@@ -5,6 +5,7 @@ port it is given, which saves what it replaces. Does not own the checkpoint that
 (``pi_rpc.harness.checkpoints``).
 """
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -70,6 +71,7 @@ async def restore(
             result.unchanged.append(saved.path)
         else:
             result.restored.append((saved.path, done))
+    await _remove_folders(checkpoint, result, files)
     return result
 
 
@@ -96,7 +98,6 @@ async def _restore_one(
         return Conflict(saved.path, "changed", f"{gone} since the run ended")
     if not saved.existed:
         await files.remove(saved.path)
-        await _remove_folders(saved, files)
         return "deleted"
     try:
         before = await run_blocking(store.get, saved.before or "")
@@ -115,10 +116,13 @@ async def _restore_mode(saved: SavedFile, files: FileSystem, mode: int | None) -
     return "changed"
 
 
-async def _remove_folders(saved: SavedFile, files: FileSystem) -> None:
-    """The folders that the run made for a file, as far as nothing else is in them."""
-    for folder in saved.folders:
-        try:
+async def _remove_folders(checkpoint: Checkpoint, result: Restored, files: FileSystem) -> None:
+    """The folders above deleted files that the run made, as far as nothing else is in them.
+
+    Those that it made for one file may hold others, so they come last, the innermost first."""
+    made = {folder for saved in checkpoint.saved for folder in saved.folders}
+    deleted = [path for path, kind in result.restored if kind == "deleted"]
+    emptied = made.intersection(folder for path in deleted for folder in path.parents)
+    for folder in sorted(emptied, key=lambda each: len(each.parts), reverse=True):
+        with contextlib.suppress(PortError):
             await files.remove(folder)
-        except PortError:
-            return
