@@ -54,6 +54,8 @@ class Recording:
         self._warn = warn
         self._lock = anyio.Lock()
         self._told: list[FileChange] = []
+        self._commanded: dict[Path, SavedFile] = {}
+        """What was noted of files that a command changed before they were saved."""
         self._begun = False
         self._failed = False
         self._bytes = 0
@@ -71,7 +73,7 @@ class Recording:
                 return  # It cannot be written either, which is whoever writes' to say.
             await self._note_told()
             known = self.checkpoint.files.get(real)
-            if known is None:
+            if known is None or known.told is not None:
                 await self._first_change(real, data, base)
             elif known.reason is None:
                 await run_blocking(self._next_change, known, data)
@@ -143,6 +145,10 @@ class Recording:
                     before = await self._files.read(path, limit=limit)
                 except PortError as error:
                     saved.reason = f"it could not be read: {error.message}"
+        if (told := self.checkpoint.files.get(path)) is not None:
+            # What a command has done to it before cannot be taken back, and the edit can.
+            self._commanded[path] = told
+            saved.others = True
         self.checkpoint.files[path] = saved
         await run_blocking(self._save, saved, before, data)
 
@@ -243,7 +249,6 @@ class Recording:
             saved.previous = after
             as_it_was = now is None and not saved.existed
             if as_it_was or (after == saved.before and mode == saved.mode and saved.existed):
-                del self.checkpoint.files[saved.path]
                 await run_blocking(self._forget, saved.path)
                 continue
             diffs.append(await self._diff_of(saved, now, mode, problem, cwd))
@@ -262,7 +267,13 @@ class Recording:
         return await file_diff(changed, cwd)
 
     def _forget(self, path: Path) -> None:
+        """Of a file that is as it was saved: what is left is what a command did before."""
         checkpoint = self.checkpoint
+        if (told := self._commanded.get(path)) is not None:
+            checkpoint.files[path] = told
+            self._append_anyway([told])
+            return
+        del checkpoint.files[path]
         try:
             self._store.append(checkpoint.session_id, checkpoint.id, [dropped_line(path)])
         except OSError as error:

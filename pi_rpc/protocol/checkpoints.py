@@ -53,7 +53,8 @@ class CheckpointFile(Wire, frozen=True, kw_only=True):
     """Its permission bits before."""
     changed_by_others: bool | UnsetType = UNSET
     """True: something else than `edit` and `write`, such as a command or the person, changed it
-    during the run as well. Restoring takes that back, too."""
+    during the run as well. Restoring takes that back, too, except for what a command had done
+    before the first `edit` or `write`."""
 
 
 class UnsavedFile(Wire, frozen=True, kw_only=True):

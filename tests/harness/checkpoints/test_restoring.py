@@ -199,6 +199,19 @@ async def test_no_link_that_took_the_place_of_a_file_or_folder_is_followed(tmp_p
     }
 
 
+@pytest.mark.parametrize("order", [["x/a", "x/deep/b"], ["x/deep/b", "x/a"]])
+async def test_folders_that_a_run_made_go_with_the_last_file_whichever_they_were_made_for(
+    tmp_path: Path, order: list[str]
+) -> None:
+    here = bench(tmp_path)
+    settled = await here.run({"x/a": "a", "x/deep/b": "b"})
+    assert settled is not None
+    for name in order:
+        result = await here.checkpoints.restore(settled.checkpoint_id, [here.cwd / name])
+        assert [path for path, _ in result.restored] == [here.cwd / name]
+    assert picture(here.cwd) == {}
+
+
 async def test_a_folder_that_a_run_made_stays_when_something_else_is_in_it(tmp_path: Path) -> None:
     here = bench(tmp_path)
     settled = await here.run({"x/y/new": "n"})
@@ -298,6 +311,37 @@ async def test_files_that_only_a_command_changed_are_named_as_not_restorable(
         ("gone", "notSaved"),
         ("made", "notSaved"),
     ]
+
+
+async def test_of_a_file_that_a_command_changed_first_the_edits_are_taken_back(
+    tmp_path: Path,
+) -> None:
+    here = bench(tmp_path)
+    for name in ("changed", "edited and back"):
+        (here.cwd / name).write_text("command\n")
+    here.checkpoints.begin(Run())
+    here.checkpoints.changed([FileChange(here.cwd / "changed", "changed")])
+    here.checkpoints.changed([FileChange(here.cwd / "edited and back", "changed")])
+    here.checkpoints.changed([FileChange(here.cwd / "gone", "deleted")])
+    for name in ("changed", "edited and back", "gone"):
+        await here.write(name, "edit\n")
+    await here.write("changed", "another edit\n")
+    await here.write("edited and back", "command\n")
+    settled = await here.checkpoints.settle()
+    assert settled is not None
+    assert "-command\n+another edit\n" in settled.diff.text
+    (found,) = await here.checkpoints.list()
+    assert [(each.path.name, each.kind, each.others) for each in found.saved] == [
+        ("changed", "changed", True),
+        ("gone", "created", True),
+    ]
+    assert [(each.path.name, each.kind) for each in found.unsaved] == [
+        ("edited and back", "changed")
+    ]
+    done = await here.checkpoints.restore(settled.checkpoint_id)
+    assert [path.name for path, _ in done.restored] == ["changed", "gone"]
+    assert sorted(path.name for path in here.cwd.iterdir()) == ["changed", "edited and back"]
+    assert (here.cwd / "changed").read_text() == "command\n"
 
 
 async def test_a_run_with_commands_alone_has_a_checkpoint_that_says_what_it_cannot(
