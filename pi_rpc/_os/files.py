@@ -26,7 +26,8 @@ def atomic_replace(
     the disk on return.
 
     Raises ``OSError``: among others for a file we may not write, for a full disk, and with
-    ``EINVAL`` for anything but a regular file. The old content stays and no temporary file does.
+    ``EINVAL`` for anything but a regular file. The old content stays and no temporary file does,
+    on Linux also if this process is killed meanwhile.
     """
     target = Path(os.path.realpath(path))
     try:
@@ -42,14 +43,11 @@ def atomic_replace(
             # A rename would succeed, but write protection is meant to stop exactly this.
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
     temp = target.with_name(f".pi-rpc-{os.urandom(8).hex()}.tmp")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-    flags |= getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
     # A new file gets what the umask leaves; a replacement stays private until it is complete.
     fresh = 0o666 if mode is None else mode
-    fd = os.open(temp, flags, fresh if before is None else 0o600)
     try:
+        fd = _write_new(temp, data, fresh if before is None else 0o600)
         try:
-            _write_all(fd, data)
             if before is not None:
                 _keep_attributes(fd, target, before, mode)
             if fsync:
@@ -63,6 +61,42 @@ def atomic_replace(
         raise
     if fsync:
         _fsync_directory(target.parent)
+
+
+_DESCRIPTORS = "/proc/self/fd"
+
+
+def _write_new(path: Path, data: bytes, mode: int) -> int:
+    """Make a file with ``data`` in it; its descriptor. After a failure there may be one.
+
+    Where the system can do it, it has no name until it is written: whoever kills us meanwhile
+    leaves nothing.
+    """
+    flags = os.O_WRONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+    if sys.platform == "linux":
+        fd = -1
+        with contextlib.suppress(OSError):  # not every file system has it; others say why below
+            fd = os.open(path.parent, flags | os.O_TMPFILE, mode)
+        if fd >= 0 and _fill(fd, data, path):
+            return fd
+    fd = os.open(path, flags | os.O_CREAT | os.O_EXCL, mode)
+    _fill(fd, data, None)
+    return fd
+
+
+def _fill(fd: int, data: bytes, name: Path | None) -> bool:
+    """Write, and give the file a name; False where that cannot be done. Closes it on failure."""
+    try:
+        _write_all(fd, data)
+        if name is not None:
+            # Any descriptor will do: the path is absolute. Without one no link is followed.
+            os.link(f"{_DESCRIPTORS}/{fd}", name, src_dir_fd=fd, follow_symlinks=True)
+    except BaseException as error:
+        os.close(fd)
+        if name is not None and isinstance(error, OSError) and error.filename is not None:
+            return False  # it was the name
+        raise
+    return True
 
 
 def fsync_file(file: int | Path) -> None:

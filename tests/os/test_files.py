@@ -3,10 +3,13 @@
 import errno
 import os
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from pi_rpc._os import files
 from pi_rpc._os.files import atomic_replace, fsync_file, private_temp_file, read_regular
 
 
@@ -132,6 +135,38 @@ def test_a_failure_keeps_the_old_content_and_leaves_no_temporary_file(
         atomic_replace(path, b"new", fsync=True)
     monkeypatch.undo()
     assert path.read_bytes() == b"old"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="files without a name are Linux's")
+def test_a_process_that_is_killed_while_it_writes_leaves_no_temporary_file(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    code = (
+        "import os, sys\n"
+        "from pathlib import Path\n"
+        "from pi_rpc._os.files import atomic_replace\n"
+        "write = os.write\n"
+        "def killed(fd, data):\n"
+        "    write(fd, bytes(data[:1]))\n"
+        "    os.kill(os.getpid(), 9)\n"
+        "os.write = killed\n"
+        "atomic_replace(Path(sys.argv[1]), b'new')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(path)], check=False)
+    assert done.returncode == -9
+    assert path.read_bytes() == b"old"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_file_system_without_files_that_have_no_name_does_as_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "_DESCRIPTORS", str(tmp_path / "nowhere"))
+    path = tmp_path / "file"
+    atomic_replace(path, b"one")
+    atomic_replace(path, b"two")
+    assert path.read_bytes() == b"two"
     assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
 
 
