@@ -22,7 +22,7 @@ from pi_rpc.session.store import JsonlSession
 from tests.e2e.editor import DAEMON, DEADLINE_S, call, say
 
 TURNS = 12
-KILLS = 40
+KILLS = 72
 FIRST_MESSAGE = 3
 """Which write of a session holds its first message: the choice of model and level come before."""
 SLICES = 4
