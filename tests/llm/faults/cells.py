@@ -1,8 +1,10 @@
 """What a cell of the table is: what a server does, and what is expected of us then."""
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -80,13 +82,17 @@ def answers(answer: Answer, *lines: str) -> Script:
     return script
 
 
+_MOMENT = re.compile(r"\{(date )?in (\d+) s\}")
+
+
 def _with_moments(line: str) -> str:
-    before, found, rest = line.partition("{in ")
-    if not found:
-        return line
-    seconds, _, after = rest.partition(" s}")
-    when = datetime.now(UTC) + timedelta(seconds=float(seconds))
-    return f"{before}{when.strftime('%Y-%m-%dT%H:%M:%SZ')}{after}"
+    """``{in 31 s}`` and ``{date in 31 s}`` are that moment, from when it is sent."""
+
+    def moment(found: re.Match[str]) -> str:
+        when = datetime.now(UTC) + timedelta(seconds=float(found[2]))
+        return format_datetime(when, usegmt=True) if found[1] else f"{when:%Y-%m-%dT%H:%M:%SZ}"
+
+    return _MOMENT.sub(moment, line)
 
 
 def streams(
