@@ -1,4 +1,4 @@
-"""The real embedded model: one server for all tests of this folder."""
+"""The real embedded model: one server for all tests of a module."""
 
 import os
 from collections.abc import AsyncIterator
@@ -9,13 +9,14 @@ from pi_rpc.llm.http import aclose_clients
 from pi_rpc.llm.local import LocalModelServer, installed
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def anyio_backend() -> str:
-    """One event loop for the whole folder: the server belongs to it."""
+    """One event loop for a whole module: the server belongs to it. No longer, for what is not
+    asynchronous may not run beside it."""
     return "asyncio"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 async def local_server(anyio_backend: str) -> AsyncIterator[LocalModelServer]:
     """The server, started by the first test that asks it.
 

@@ -132,6 +132,9 @@ def test_the_environment_of_commands_drops_what_is_named_and_keeps_the_rest() ->
     assert set(given) - kept == {"EDITOR", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR", "TERM", "VISUAL"}
 
 
+SOMEBODY = "-c user.name=Ada -c user.email=ada@example.com"
+
+
 @pytest.mark.parametrize(
     ("command", "said"),
     [
@@ -142,7 +145,7 @@ def test_the_environment_of_commands_drops_what_is_named_and_keeps_the_rest() ->
         ("bash -i", "no job control"),
         ("select x in a b; do :; done", "#?"),
         ("test -t 0 || test -t 1 || test -t 2 || echo none", "none"),
-        ("git init -q; git commit --allow-empty", "There is no editor here"),
+        (f"git init -q; git {SOMEBODY} commit --allow-empty", "There is no editor here"),
         ('touch f; sh -c "$EDITOR f"', "There is no editor here"),
         ("python3 -c 'input()'", "EOF"),
         ("tput cup 1 1; echo $TERM", "dumb"),
