@@ -86,7 +86,8 @@ class SessionRepo(Protocol):
 
     async def most_recent(self, *, cwd: str | Path | None = None) -> StoredSession | None:
         """The session used last; None when there is none."""
-        ...
+        page = await self.list(cwd=cwd, limit=1)
+        return page.sessions[0] if page.sessions else None
 
     async def fork(
         self,
@@ -110,7 +111,7 @@ class SessionRepo(Protocol):
         ...
 
 
-class JsonlSessionRepo:
+class JsonlSessionRepo(SessionRepo):
     """Sessions in files, in the folders of pi. See ``SessionRepo``.
 
     What is deleted goes to the folder ``.trash`` beside the folders of sessions.
@@ -179,11 +180,6 @@ class JsonlSessionRepo:
         return await list_sessions(
             self.folders, cwd=cwd, query=query, limit=limit, cursor=cursor, cache=self._cache
         )
-
-    async def most_recent(self, *, cwd: str | Path | None = None) -> StoredSession | None:
-        """The session used last; None when there is none."""
-        page = await self.list(cwd=cwd, limit=1)
-        return page.sessions[0] if page.sessions else None
 
     async def fork(
         self,
@@ -260,7 +256,7 @@ def _fork(
     return Fork(session, user_text_of(entry), user_images_of(entry))
 
 
-class MemorySessionRepo:
+class MemorySessionRepo(SessionRepo):
     """Sessions that end with the process. See ``SessionRepo``."""
 
     def __init__(self, *, roles: MessageRoles | None = None) -> None:
@@ -307,11 +303,6 @@ class MemorySessionRepo:
         """A page of the sessions, the one used last first."""
         sessions = [_summary(session) for session in self._sessions.values()]
         return page_of(sessions, cwd=cwd, query=query, limit=limit, cursor=cursor)
-
-    async def most_recent(self, *, cwd: str | Path | None = None) -> StoredSession | None:
-        """The session used last; None when there is none."""
-        page = await self.list(cwd=cwd, limit=1)
-        return page.sessions[0] if page.sessions else None
 
     async def fork(
         self,
