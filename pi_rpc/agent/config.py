@@ -110,6 +110,8 @@ class BeforeToolCallResult:
     """What the model reads then."""
     terminate: bool = False
     """A blocked call asks the run to stop after the batch."""
+    tool_context: ToolContext | None = None
+    """What this one call works in and with; None: what every call does."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
 
+from pi_rpc.agent.review import NobodyReviews, Reviewer
 from pi_rpc.agent.seen_files import SeenFiles
 from pi_rpc.llm.abort import AbortSignal
 
@@ -345,5 +346,7 @@ class ToolContext:
     """What the model knows of files; one for a session."""
     changes: FileChanges = field(default_factory=NobodyListens)
     """Is told which files tools change."""
+    reviewer: Reviewer = field(default_factory=NobodyReviews)
+    """Has the last word on what the call's edits write."""
     app: Any = None
     """Whatever the application that embeds the agent wants its own tools to reach."""

@@ -90,6 +90,7 @@ class _Ready:
     call: ToolCall
     tool: AgentTool
     args: dict[str, Any]
+    context: ToolContext | None
 
 
 class ToolBatch:
@@ -180,14 +181,17 @@ class ToolBatch:
             args = checked_arguments(tool, call)
         except ArgumentsError as error:
             return _Outcome.failed(str(error))
-        refusal = await self._ask(call, args)
-        return refusal or _Ready(call, tool, args)
+        allowed = await self._ask(call, args)
+        if isinstance(allowed, _Outcome):
+            return allowed
+        return _Ready(call, tool, args, allowed)
 
-    async def _ask(self, call: ToolCall, args: dict[str, Any]) -> _Outcome | None:
-        """Why the call may not run, if the hook says so, raises, or the run is aborted."""
+    async def _ask(self, call: ToolCall, args: dict[str, Any]) -> _Outcome | ToolContext | None:
+        """What the call works with; or why it may not run, if the hook says so, raises, or the run
+        is aborted."""
         hook = self._config.before_tool_call
         if hook is None:
-            return None
+            return self._tool_context
         decision: BeforeToolCallResult | None = None
         context = BeforeToolCallContext(self._reply, call, args, self._context)
         try:
@@ -197,8 +201,10 @@ class ToolBatch:
             return _Outcome.failed(text_of_error(error))
         if self._signal.aborted:
             return _Outcome.failed(ABORTED_TEXT)
-        if decision is None or not decision.block:
-            return None
+        if decision is None:
+            return self._tool_context
+        if not decision.block:
+            return decision.tool_context or self._tool_context
         blocked = _Outcome.failed(decision.reason or _BLOCKED_TEXT)
         if not decision.terminate:
             return blocked
@@ -237,7 +243,7 @@ class ToolBatch:
         try:
             with AbortScope(self._signal, tool.abort_grace_s):
                 result: Any = await tool.run(
-                    call.id, ready.args, self._signal, on_update, self._tool_context
+                    call.id, ready.args, self._signal, on_update, ready.context
                 )
                 outcome = _checked(tool, result)
         except ToolFailure as failure:

@@ -428,3 +428,25 @@ async def test_after_tool_call_also_sees_failures() -> None:
         after_tool_call=lambda call, _signal: AfterToolCallResult(is_error=not call.is_error),
     )
     assert results(events)["a"].is_error is False
+
+
+async def test_a_call_that_is_let_run_with_a_context_of_its_own_works_in_that() -> None:
+    got: list[Any] = []
+
+    def execute(_id: str, _params: Any, _signal: Any, _update: Any, context: Any) -> ToolResult:
+        got.append(context)
+        return ToolResult.of_text("done")
+
+    def decide(call: BeforeToolCallContext, signal: Any) -> BeforeToolCallResult | None:
+        return BeforeToolCallResult(tool_context=own) if call.tool_call.id == "a" else None
+
+    common = ToolContext(cwd=Path("/x"), files=cast(Any, None), shell=cast(Any, None))
+    own = ToolContext(cwd=Path("/own"), files=cast(Any, None), shell=cast(Any, None))
+    calls = [tool_call("do", {}, call_id=call_id) for call_id in ("a", "b")]
+    await run(
+        tool("do", execute, execution_mode="sequential"),
+        replies=[calls, [text("ok")]],
+        tool_context=common,
+        before_tool_call=decide,
+    )
+    assert got == [own, common]
