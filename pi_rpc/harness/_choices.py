@@ -4,6 +4,7 @@ Owns the part of ``AgentHarness`` that changes choices and records them. What th
 ``pi_rpc.harness.configuration``'s. A change holds from the next turn on, also while a run goes on.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -27,7 +28,7 @@ from pi_rpc.session.storage import SessionError
 __all__ = ["Choices"]
 
 
-class Choices:
+class Choices(ABC):
     """The choices of a session, and how they are changed."""
 
     configuration: SessionConfiguration
@@ -35,9 +36,9 @@ class Choices:
     changed: Callable[..., None]
     """Tells that fields of the session's state changed."""
 
+    @abstractmethod
     async def record(self, make: MakeEntry) -> None:
         """Store what was chosen."""
-        raise NotImplementedError
 
     async def set_model(self, model: Model) -> None:
         """Ask another model from the next turn on."""

@@ -1,8 +1,9 @@
 """AgentHarness: one coding session - agent, session and tools in one working directory.
 
-Owns what a person or an application may ask of a session, and refuses what cannot be. Delegates
-when things happen to ``pi_rpc.harness.activities``, what a run does to ``pi_rpc.harness.driving``,
-compaction and branching to ``pi_rpc.harness.compacting`` and ``branching``, telling and storing to
+Owns what a person or an application may ask of a session, and refuses what cannot be. What is said
+to it is in ``pi_rpc.harness._prompting``, what is chosen in ``_choices``. Delegates when things
+happen to ``pi_rpc.harness.activities``, what a run does to ``pi_rpc.harness.driving``, compaction
+and branching to ``pi_rpc.harness.compacting`` and ``branching``, telling and storing to
 ``pi_rpc.harness.core``. Knows no wire and no other session.
 
 Decisions are taken in plain functions, before the first ``await``, so that requests take effect in
@@ -15,7 +16,6 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import overload
 
 import anyio
 from anyio.abc import TaskGroup
@@ -23,11 +23,11 @@ from msgspec import UNSET, UnsetType
 
 from pi_rpc._os.threads import run_blocking
 from pi_rpc.agent.events import Abort, CommandsChanged, CompactionSummary, Diagnostic, Queue
-from pi_rpc.agent.messages import AgentMessage
 from pi_rpc.agent.ports import ToolContext
 from pi_rpc.agent.queue import QueueMode
 from pi_rpc.agent.tool import AgentTool
 from pi_rpc.harness._choices import Choices
+from pi_rpc.harness._prompting import Prompting
 from pi_rpc.harness.activities import Activities, Operation
 from pi_rpc.harness.assembly import ExecutionEnv, ModelSource, assembled
 from pi_rpc.harness.branching import Brancher, BranchOutcome, BranchRequest
@@ -42,25 +42,23 @@ from pi_rpc.harness.configuration import (
     label_entry,
 )
 from pi_rpc.harness.core import Listener, Phase, SessionCore
-from pi_rpc.harness.driving import RunDriver, resumable
+from pi_rpc.harness.driving import RunDriver
 from pi_rpc.harness.errors import HarnessError
 from pi_rpc.harness.extensions import Extensions
 from pi_rpc.harness.file_changes import ToldChanges
 from pi_rpc.harness.hooks import Hooks
-from pi_rpc.harness.inputs import PromptInput
 from pi_rpc.harness.live import Live
 from pi_rpc.harness.loop_setup import LoopSetup
 from pi_rpc.harness.persistence import MakeEntry
 from pi_rpc.harness.person_bash import PersonBash, PersonCommand
-from pi_rpc.harness.queue import Aside, MessageQueue, QueuedMessage, QueueKind, queue_of
-from pi_rpc.harness.resources import ResourceError, Resources
-from pi_rpc.harness.runs import Limits, Run
+from pi_rpc.harness.queue import MessageQueue, QueuedMessage, queue_of
+from pi_rpc.harness.resources import Resources
+from pi_rpc.harness.runs import Limits
 from pi_rpc.harness.summaries import SummaryCancelledError, SummaryFailedError
 from pi_rpc.harness.usage import Totals
 from pi_rpc.llm.messages import ThinkingLevel
 from pi_rpc.llm.models import Model
 from pi_rpc.llm.provider import StreamFn, StreamOptions
-from pi_rpc.session.context import build_context
 from pi_rpc.session.storage import SessionError, SessionStorage
 
 __all__ = ["AgentHarness", "Listener", "Phase"]
@@ -68,7 +66,7 @@ __all__ = ["AgentHarness", "Listener", "Phase"]
 _log = logging.getLogger("pi_rpc.harness")
 
 
-class AgentHarness(Choices):
+class AgentHarness(Choices, Prompting):
     """One session, ready to be prompted.
 
     ``create`` makes one of what an application has; then, as ``async with harness``::
@@ -235,11 +233,6 @@ class AgentHarness(Choices):
         return self._core.totals
 
     @property
-    def run(self) -> Run | None:
-        """The run that goes on."""
-        return self._activities.run
-
-    @property
     def is_streaming(self) -> bool:
         """A run is going on."""
         return self.run is not None
@@ -254,79 +247,7 @@ class AgentHarness(Choices):
         """Messages on the active branch, system messages left out."""
         return self._core.message_count
 
-    # --- the verbs -------------------------------------------------------------------------------
-
-    @overload
-    def prompt(self, prompt: str | PromptInput, behavior: None = None) -> Run: ...
-
-    @overload
-    def prompt(
-        self, prompt: str | PromptInput, behavior: QueueKind | None
-    ) -> Run | QueuedMessage: ...
-
-    def prompt(
-        self, prompt: str | PromptInput, behavior: QueueKind | None = None
-    ) -> Run | QueuedMessage:
-        """Start a run; while something goes on, queue with ``behavior`` or refuse as busy."""
-        said = _input(prompt)
-        if self._activities.current is not None and behavior is not None:
-            return self._enqueue(behavior, said)
-        self._activities.require_idle(
-            "send streamingBehavior 'steer' or 'followUp', or wait until it is idle"
-        )
-        return self._activities.launch(said)
-
-    def send(self, kind: QueueKind, prompt: str | PromptInput) -> Run | QueuedMessage:
-        """Steer or follow up: queue while something goes on, otherwise start a run."""
-        return self.prompt(prompt, kind)
-
-    def steer(self, prompt: str | PromptInput) -> Run | QueuedMessage:
-        """Say something before the model's next request; idle, it starts a run."""
-        return self.prompt(prompt, "steer")
-
-    def follow_up(self, prompt: str | PromptInput) -> Run | QueuedMessage:
-        """Say something when the run would end; idle, it starts a run."""
-        return self.prompt(prompt, "followUp")
-
-    def next_turn(self, message: str | PromptInput | AgentMessage) -> None:
-        """Put a message before the next prompt that starts a run, whenever that is.
-
-        It starts nothing, is no part of the queue that clients see, and outlasts an abort.
-        """
-        if isinstance(message, str | PromptInput):
-            prompt = _input(message)
-            self.queue.asides.push(Aside(prompt.message(), prompt))
-        else:
-            self.queue.asides.push(Aside(message))
-
-    def continue_(self) -> Run:
-        """Go on without a new prompt: after an interruption or failure, or with what is queued."""
-        self._activities.require_idle()
-        messages = build_context(self.session.branch()).messages
-        if not len(self.queue) and not resumable(messages):
-            raise HarnessError(
-                "nothingToContinue", "the session ends in a finished answer; send a prompt instead"
-            )
-        return self._activities.launch(None)
-
-    async def skill(self, name: str, arguments: str = "") -> Run:
-        """Prompt with a skill of the session's resources."""
-        return await self._called(f"skill:{name}", arguments)
-
-    async def prompt_from_template(self, name: str, arguments: str = "") -> Run:
-        """Prompt with a prompt template of the session's resources; ``arguments`` as one would
-        type them."""
-        return await self._called(name, arguments)
-
-    async def expanded(self, prompt: PromptInput) -> PromptInput:
-        """``prompt``, with ``/template`` or ``/skill:name`` replaced by what its file says."""
-        if not isinstance(prompt.content, str) or not prompt.content.startswith("/"):
-            return prompt
-        try:
-            expansion = await run_blocking(self.configuration.resources.expand, prompt.content)
-        except ResourceError as error:
-            raise HarnessError("invalidParams", str(error), path="message") from None
-        return prompt if expansion is None else replace(prompt, content=expansion.text)
+    # --- the tree, and stopping ------------------------------------------------------------------
 
     async def compact(
         self, instructions: str | None = None, on_start: Callable[[Operation], None] | None = None
@@ -384,24 +305,6 @@ class AgentHarness(Choices):
             ]
         )
         return stopped, queue
-
-    def clear_queue(self) -> Queue:
-        """Remove everything that waits and return it."""
-        return queue_of(self._activities.cleared())
-
-    def remove_queued(self, item_id: str) -> Queue:
-        """Remove one message that waits and return it; empty when it does not wait any more."""
-        queued = self.queue.remove(item_id)
-        if queued is not None:
-            self._core.announce_queue()
-        return queue_of([queued] if queued is not None else [])
-
-    def withdraw(self, queued: QueuedMessage) -> None:
-        """Take back one message: out of the queue, or by stopping the run that has taken it."""
-        if self.queue.remove(queued.item.id) is not None:
-            self._core.announce_queue()
-        elif self.run is not None and not queued.removed:
-            self.run.abort()
 
     # --- the session's life ----------------------------------------------------------------------
 
@@ -470,24 +373,3 @@ class AgentHarness(Choices):
         if clear_queue:
             removed += activities.cleared()
         return activity is not None, removed
-
-    def _enqueue(self, kind: QueueKind, prompt: PromptInput) -> QueuedMessage:
-        queued = self.queue.add(kind, prompt)
-        self._activities.drop_if_stopped()
-        self._core.announce_queue()
-        return queued
-
-    async def _called(self, command: str, arguments: str) -> Run:
-        self._activities.require_idle()
-        typed = PromptInput(f"/{command} {arguments}".rstrip())
-        prompt = await self.expanded(typed)
-        if prompt is typed:
-            raise HarnessError("invalidParams", f"there is no /{command}", path="message")
-        return self.prompt(prompt)
-
-
-def _input(prompt: str | PromptInput) -> PromptInput:
-    said = PromptInput(prompt) if isinstance(prompt, str) else prompt
-    if not (said.text.strip() or said.all_images or said.attachments):
-        raise HarnessError("invalidParams", "message: expected something to say", path="message")
-    return said
