@@ -98,6 +98,8 @@ class BeforeToolCallContext:
     args: dict[str, Any]
     """The arguments it will run with. A hook may change them; they are not checked again."""
     context: AgentContext
+    tool_context: ToolContext | None = None
+    """What the calls of its batch work in and with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

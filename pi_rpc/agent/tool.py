@@ -159,6 +159,10 @@ class AgentTool:
     """Lines for the system prompt's rules while the tool is active."""
     on_request: bool = False
     """Every session knows it, but models are told of it only where somebody names it."""
+    guarded: bool = False
+    """It reads and writes through ``context.files`` alone, and has ``context.reviewer`` look at
+    what it writes, before anything is written: a session can hold it to what was permitted, and
+    asks about its edits when they are there to be shown."""
     wants_context: bool = dataclasses.field(init=False)
     """``execute`` takes the tool context."""
 

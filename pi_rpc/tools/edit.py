@@ -76,6 +76,7 @@ def edit_tool() -> AgentTool:
         execute=_execute,
         prepare_arguments=prepare_edit_arguments,
         kind="edit",
+        guarded=True,
         # A write that has begun is finished, and the result says so.
         abort_grace_s=2.0,
         describe=_describe,

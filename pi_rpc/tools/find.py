@@ -69,6 +69,7 @@ def find_tool() -> AgentTool:
         parameters=_PARAMETERS,
         execute=_execute,
         kind="read",
+        guarded=True,
         describe=_describe,
         snippet="Find files by name",
         on_request=True,

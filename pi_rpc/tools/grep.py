@@ -91,6 +91,7 @@ def grep_tool() -> AgentTool:
         parameters=_PARAMETERS,
         execute=_execute,
         kind="read",
+        guarded=True,
         describe=_describe,
         snippet="Search the contents of files for a pattern",
         on_request=True,

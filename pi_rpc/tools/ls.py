@@ -62,6 +62,7 @@ def ls_tool() -> AgentTool:
         parameters=_PARAMETERS,
         execute=_execute,
         kind="read",
+        guarded=True,
         describe=_describe,
         snippet="List a directory",
         on_request=True,

@@ -78,6 +78,7 @@ def read_tool() -> AgentTool:
         parameters=_PARAMETERS,
         execute=_execute,
         kind="read",
+        guarded=True,
         describe=_describe,
         snippet="Read text files and images",
         guidelines=("Look at files with read, not with cat or sed.",),

@@ -58,6 +58,7 @@ def write_tool() -> AgentTool:
         parameters=_PARAMETERS,
         execute=_execute,
         kind="edit",
+        guarded=True,
         # A write that has begun is finished, and the result says so.
         abort_grace_s=2.0,
         describe=_describe,
