@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pi_rpc._os.files import private_temp_file, write_at
 
-__all__ = ["command_file", "output_file"]
+__all__ = ["command_file", "is_output_file", "output_file"]
 
 _OURS = re.compile(r"pi-bash-rpc-[^/]+\.(log|sh)\Z")
 _KEPT_S = 7 * 24 * 3600
@@ -34,6 +34,22 @@ def output_file() -> tuple[int, Path]:
 
     _prune(tempfile.gettempdir())
     return private_temp_file("pi-bash-rpc-", ".log")
+
+
+def is_output_file(path: Path) -> bool:
+    """Whether the real path ``path`` is such a file of this user, and has no other name."""
+    import tempfile
+
+    if not path.name.endswith(".log") or not _OURS.match(path.name):
+        return False
+    if str(path.parent) != os.path.realpath(tempfile.gettempdir()):
+        return False
+    try:
+        status = path.lstat()
+    except OSError:
+        return False
+    owner = os.getuid() if hasattr(os, "getuid") else status.st_uid
+    return stat.S_ISREG(status.st_mode) and status.st_nlink == 1 and status.st_uid == owner
 
 
 def command_file(command: bytes) -> Path:
