@@ -4,9 +4,10 @@ Apart from ``settings`` because it imports pydantic, which is only worth its tim
 exists. Defaults repeat ``Settings``; a test compares them. The descriptions become
 ``docs/configuration.md`` (``pi_rpc.harness.settings_page``)."""
 
+import json
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from pi_rpc.harness.settings import ProjectTrust, QueueMode
@@ -33,6 +34,22 @@ def _command(written: str) -> str:
     return written
 
 
+def _strict_rules(written: Any) -> list[str]:
+    """Rules that ask or deny: what is no text stays, as a rule that cannot be read."""
+    if written is None:
+        return []
+    each = written if isinstance(written, list) else [written]
+    return [rule if isinstance(rule, str) else f"({json.dumps(rule)})" for rule in each]
+
+
+def _strict_section(written: Any) -> Any:
+    """What is no object stays, as a rule to deny that cannot be read."""
+    if written is None:
+        return {}
+    return written if isinstance(written, dict | BaseModel) else {"deny": [[written]]}
+
+
+StrictRules = Annotated[list[str], BeforeValidator(_strict_rules)]
 WrittenPath = Annotated[str, AfterValidator(_path)]
 WrittenCommand = Annotated[str, AfterValidator(_command)]
 
@@ -82,6 +99,33 @@ class BranchSummaryFile(_Section):
     reserve_tokens: Count = _key(16_384, "Tokens kept free when a branch is summarized.")
 
 
+class PermissionsFile(_Section):
+    # A key that is spelled wrong must not go unnoticed here.
+    model_config = ConfigDict(extra="forbid")
+
+    allow: list[str] = _key(
+        [],
+        "Rules for what need not be asked, such as `bash(git status*)` or `edit(src/**)`; see"
+        " docs/permissions.md. One that cannot be read is ignored, and so are those of a project's"
+        " file.",
+    )
+    ask: StrictRules = _key(
+        [],
+        "Rules for what is asked every time, before those that allow. While one cannot be read, all"
+        " uses of its tool are asked about, or of every tool where that cannot be read either.",
+    )
+    deny: StrictRules = _key(
+        [],
+        "Rules for what is refused in every permission mode. While one cannot be read, all uses of"
+        " its tool are refused, or of every tool where that cannot be read either.",
+    )
+    timeout_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] = _key(
+        0.0,
+        "How long a question for permission waits before the call is refused; 0 waits as long as"
+        " the client is there. Ignored in a project's file.",
+    )
+
+
 class OwnFile(_Section):
     command_timeout_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] = _key(
         600.0, "Time limit of a command of the bash tool; 0 for none."
@@ -103,6 +147,9 @@ class OwnFile(_Section):
         True,
         "Look for model servers on this machine: Ollama, llama.cpp, LM Studio."
         " `PI_RPC_LOCAL_SERVERS=off` in the environment turns it off, too.",
+    )
+    permissions: Annotated[PermissionsFile, BeforeValidator(_strict_section)] = _key(
+        PermissionsFile(), ""
     )
 
 

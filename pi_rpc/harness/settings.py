@@ -11,15 +11,17 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from pi_rpc.harness._written import fitting, read_object
+from pi_rpc.harness.permissions.rules import RuleSet, read_rules
 from pi_rpc.llm.messages import ThinkingLevel
 
 if TYPE_CHECKING:
-    from pi_rpc.harness._settings_file import SettingsFile
+    from pi_rpc.harness._settings_file import PermissionsFile, SettingsFile
 
 __all__ = [
     "BranchSummarySettings",
     "CompactionOverride",
     "CompactionSettings",
+    "PermissionSettings",
     "ProjectTrust",
     "ProviderRetrySettings",
     "QueueMode",
@@ -99,6 +101,16 @@ class ResourcePaths:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PermissionSettings:
+    """``piRpc.permissions``: what need not be asked, and what is asked or refused always."""
+
+    rules: RuleSet = field(default_factory=RuleSet)
+    """Of a project's file only those that ask and deny; its relative paths are the session's."""
+    timeout_s: float = 0.0
+    """How long a question for permission waits; 0 as long as the client is there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """Everything that ``settings.json`` can change, with its default."""
 
@@ -139,6 +151,8 @@ class Settings:
     document; 0 for any time."""
     local_servers: bool = True
     """``piRpc.localServers``: look for model servers on this machine."""
+    permissions: PermissionSettings = PermissionSettings()
+    """``piRpc.permissions``; of a project's file only what makes them stricter."""
 
 
 def load_settings(folder: Path, project: Path | None = None) -> tuple[Settings, list[str]]:
@@ -161,13 +175,16 @@ def load_settings(folder: Path, project: Path | None = None) -> tuple[Settings, 
 
     file, unfit = fitting(SettingsFile, raw or {}, path)
     problems += unfit
+    permissions, more = _permissions(file.pi_rpc.permissions, path)
+    problems += more
     if project is None or over is None:
-        return _settings(file, folder), problems
+        return replace(_settings(file, folder), permissions=permissions), problems
     if over.pop("defaultProjectTrust", None) is not None:
         problems.append(
             f"{project / 'settings.json'}: defaultProjectTrust: not a project's to say; ignored"
         )
     own, unfit = fitting(SettingsFile, over, project / "settings.json")
+    tighter, more = _tightening(own.pi_rpc.permissions, project / "settings.json")
     merged = SettingsFile.model_validate(_merged(_written(file), _written(own)))
     settings = replace(
         _settings(merged, folder),
@@ -175,8 +192,9 @@ def load_settings(folder: Path, project: Path | None = None) -> tuple[Settings, 
         prompts=_paths(file.prompts, folder),
         project_skills=_paths(own.skills, project),
         project_prompts=_paths(own.prompts, project),
+        permissions=replace(permissions, rules=permissions.rules + tighter),
     )
-    return settings, [*problems, *unfit]
+    return settings, [*problems, *unfit, *more]
 
 
 def update_settings(path: Path, changes: Mapping[str, Any]) -> None:
@@ -217,6 +235,25 @@ def _written(file: "SettingsFile") -> dict[str, Any]:
 
 def _paths(entries: list[str], base: Path) -> ResourcePaths:
     return ResourcePaths(entries=tuple(entries), base=base) if entries else ResourcePaths()
+
+
+def _permissions(file: "PermissionsFile", path: Path) -> tuple[PermissionSettings, list[str]]:
+    """What the agent directory's file ``path`` says about permissions, and what is wrong in it."""
+    rules, problems = read_rules({"allow": file.allow, "ask": file.ask, "deny": file.deny})
+    return PermissionSettings(rules=rules, timeout_s=file.timeout_seconds), [
+        f"{path}: piRpc.permissions.{problem}" for problem in problems
+    ]
+
+
+def _tightening(file: "PermissionsFile", path: Path) -> tuple[RuleSet, list[str]]:
+    """What a project's file ``path`` may add: it is whoever wrote the project that speaks there."""
+    rules, problems = read_rules({"ask": file.ask, "deny": file.deny})
+    problems += [
+        f"{name}: not a project's to say; ignored"
+        for name, written in (("allow", file.allow), ("timeoutSeconds", file.timeout_seconds))
+        if written
+    ]
+    return rules, [f"{path}: piRpc.permissions.{problem}" for problem in problems]
 
 
 def _settings(file: "SettingsFile", folder: Path) -> Settings:

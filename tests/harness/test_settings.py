@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from pi_rpc.harness.paths import agent_dir, sessions_dir
+from pi_rpc.harness.permissions.rules import Rule, RuleSet
 from pi_rpc.harness.settings import (
     CompactionOverride,
     CompactionSettings,
+    PermissionSettings,
     ProviderRetrySettings,
     RetrySettings,
     Settings,
@@ -72,6 +74,7 @@ def test_every_key_reaches_its_field(tmp_path: Path) -> None:
                 "commandTimeoutSeconds": 1.5,
                 "hookTimeoutSeconds": 2,
                 "localServers": False,
+                "permissions": {"allow": ["read"], "timeoutSeconds": 11},
             },
         },
     )
@@ -100,6 +103,7 @@ def test_every_key_reaches_its_field(tmp_path: Path) -> None:
         command_timeout_s=1.5,
         hook_timeout_s=2.0,
         local_servers=False,
+        permissions=PermissionSettings(rules=RuleSet((Rule("allow", "read"),)), timeout_s=11.0),
     )
     compaction = settings.compaction
     assert (compaction.enabled, compaction.reserve_tokens, compaction.keep_recent_tokens) == (

@@ -230,3 +230,78 @@ def test_every_key_is_on_the_page_and_says_what_it_means() -> None:
         assert text, key
         assert f"| `{key}` |" in page
         assert text in page
+
+
+def test_permissions_of_a_project_only_make_stricter(agent: Path, project: Path) -> None:
+    _write(
+        agent,
+        {"piRpc": {"permissions": {"allow": ["bash(git *)"], "deny": ["bash(rm*)"], "ask": []}}},
+    )
+    path = _write(
+        project,
+        {
+            "piRpc": {
+                "permissions": {
+                    "allow": ["bash"],
+                    "ask": ["bash(git push*)"],
+                    "deny": ["edit(dist/**)"],
+                    "timeoutSeconds": 1,
+                }
+            }
+        },
+    )
+    settings, problems = load_settings(agent, project)
+    assert [(rule.effect, rule.text) for rule in settings.permissions.rules.rules] == [
+        ("allow", "bash(git *)"),
+        ("deny", "bash(rm*)"),
+        ("ask", "bash(git push*)"),
+        ("deny", "edit(dist/**)"),
+    ]
+    assert settings.permissions.timeout_s == 0
+    assert problems == [
+        f"{path}: piRpc.permissions.allow: not a project's to say; ignored",
+        f"{path}: piRpc.permissions.timeoutSeconds: not a project's to say; ignored",
+    ]
+
+
+def test_a_project_cannot_take_a_rule_away(agent: Path, project: Path) -> None:
+    _write(agent, {"piRpc": {"permissions": {"deny": ["bash(rm*)"]}}})
+    for written in ({"deny": []}, {"deny": None}, None, []):
+        _write(project, {"piRpc": {"permissions": written}})
+        settings, _ = load_settings(agent, project)
+        assert ("deny", "bash(rm*)") in [
+            (rule.effect, rule.text) for rule in settings.permissions.rules.rules
+        ]
+
+
+UNREADABLE = "should be a tool's name or tool(pattern), such as bash(git status*)"
+
+
+@pytest.mark.parametrize(
+    ("written", "rule", "problem"),
+    [
+        ({"deny": ["bash(rm*"]}, ("deny", "bash"), "deny[0]: {}; {} denies every use of bash"),
+        ({"deny": [5]}, ("deny", "*"), "deny[0]: {}; {} denies every tool"),
+        ({"ask": "(x)"}, ("ask", "*"), "ask[0]: {}; {} asks about every tool"),
+        ("bash", ("deny", "*"), "deny[0]: {}; {} denies every tool"),
+        (True, ("deny", "*"), "deny[0]: {}; {} denies every tool"),
+        ({"allow": ["bash("]}, None, "allow[0]: {}; ignored"),
+    ],
+)
+def test_a_rule_that_cannot_be_read_is_named_and_never_loosens(
+    agent: Path, written: object, rule: tuple[str, str] | None, problem: str
+) -> None:
+    path = _write(agent, {"piRpc": {"permissions": written}})
+    settings, problems = load_settings(agent)
+    assert [(each.effect, each.text) for each in settings.permissions.rules.rules] == (
+        [rule] if rule else []
+    )
+    told = problem.format(UNREADABLE, "until it is corrected it")
+    assert problems == [f"{path}: piRpc.permissions.{told}"]
+
+
+def test_a_key_of_permissions_that_is_spelled_wrong_is_named(agent: Path) -> None:
+    path = _write(agent, {"piRpc": {"permissions": {"denny": ["bash"], "deny": ["write"]}}})
+    settings, problems = load_settings(agent)
+    assert [rule.text for rule in settings.permissions.rules.rules] == ["write"]
+    assert problems == [f"{path}: piRpc.permissions.denny: Extra inputs are not permitted; ignored"]
