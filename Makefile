@@ -49,6 +49,11 @@ $(VENV)/.mock: scripts/mock-packages.txt | $(BIN)/python
 	$(RETRY) npm install --silent --no-fund --no-audit --prefix $(VENV)/mock $$(cat scripts/mock-packages.txt)
 	@touch $@
 
+# What others say about what we generate.
+$(VENV)/.checks: scripts/check-packages.txt | $(BIN)/python
+	$(RETRY) npm install --silent --no-fund --no-audit --prefix $(VENV)/checks $$(cat scripts/check-packages.txt)
+	@touch $@
+
 run: $(VENV)/.run
 	@$(BIN)/pi-rpc demo --install $(if $(MODEL),--model $(MODEL))
 
@@ -56,9 +61,9 @@ test: lint
 	$(BIN)/python -m pytest -n 2 -m 'not model'
 
 # Nothing is skipped here: what a test needs is installed, or the test fails.
-test-all: lint $(VENV)/.model $(VENV)/.pi $(VENV)/.mock
+test-all: lint $(VENV)/.model $(VENV)/.pi $(VENV)/.mock $(VENV)/.checks
 	PI_RPC_REQUIRE_MODEL=1 PI_RPC_REQUIRE_NODE=1 PI_RPC_REQUIRE_PI=1 PI_BIN='$(PI_BIN)' \
-		AIMOCK_CLI='$(AIMOCK_CLI)' \
+		AIMOCK_CLI='$(AIMOCK_CLI)' NODE_CHECKS='$(abspath $(VENV))/checks/node_modules' \
 		$(BIN)/python -m pytest -n 2
 
 lint: $(VENV)/.dev

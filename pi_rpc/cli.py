@@ -12,6 +12,15 @@ __all__ = ["main", "parse"]
 _PERMISSION_MODES = ("ask", "edits", "full", "readonly")
 _INTERRUPTED = 130
 _LOG_LEVELS = ("debug", "info", "warn", "error")
+_SCHEMA_KINDS = {
+    "json": "JSON Schema (default)",
+    "typescript": "declarations for TypeScript",
+    "lua": "annotations and names for Lua",
+    "openrpc": "an OpenRPC document",
+    "markdown": "the reference tables of protocol.md",
+    "write": "bring the generated files of a checkout up to date",
+    "check": "say which generated files of a checkout are not",
+}
 
 
 def main(argv: Sequence[str] | None = None) -> NoReturn:
@@ -121,10 +130,8 @@ def _add_commands(parser: argparse.ArgumentParser) -> None:
     demo.add_argument("--file", default="README.md", help="what to read (default: README.md)")
     schema = commands.add_parser("schema", help="print the protocol's schema")
     kind = schema.add_mutually_exclusive_group()
-    kind.add_argument("--json", dest="kind", action="store_const", const="json")
-    kind.add_argument("--markdown", dest="kind", action="store_const", const="markdown")
-    kind.add_argument("--write", dest="kind", action="store_const", const="write")
-    kind.add_argument("--check", dest="kind", action="store_const", const="check")
+    for name, text in _SCHEMA_KINDS.items():
+        kind.add_argument(f"--{name}", dest="kind", action="store_const", const=name, help=text)
     schema.set_defaults(kind="json")
     _add_model_commands(commands)
     local = commands.add_parser("local", help="the embedded model")

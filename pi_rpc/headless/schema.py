@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pi_rpc.protocol.schema import render, update_files
+from pi_rpc.protocol.schema import KINDS, render, update_files
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -14,7 +14,7 @@ __all__ = ["run_schema"]
 
 def run_schema(arguments: "Namespace") -> int:
     """Print the schema, or bring the generated files of the current checkout up to date."""
-    if arguments.kind in {"json", "markdown"}:
+    if arguments.kind in KINDS:
         sys.stdout.write(render(arguments.kind))
         return 0
     check = arguments.kind == "check"

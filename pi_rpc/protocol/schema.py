@@ -1,12 +1,13 @@
 """The wire as JSON Schema, and the files that are made from the tables.
 
-Owns ``schema/pi-rpc.schema.json`` and the generated parts of ``protocol.md``: ``update_files``
-writes them or says which have drifted. What the Markdown looks like is ``render``'s."""
+Owns the schema, from which every other form is rendered, and the list of generated files:
+``update_files`` writes them or says which have drifted. What each form looks like is the business
+of ``render`` (Markdown), ``render_typescript``, ``render_lua`` and ``openrpc``."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -16,12 +17,14 @@ from pi_rpc.protocol.base import PROTOCOL_VERSION
 from pi_rpc.protocol.errors import COMMON_ERRORS, ERRORS
 from pi_rpc.protocol.messages import MESSAGE_TYPES
 from pi_rpc.protocol.methods import EVENTS, METHODS, Method
+from pi_rpc.protocol.openrpc import build_openrpc
 from pi_rpc.protocol.render import render_sections
+from pi_rpc.protocol.render_lua import render_lua
+from pi_rpc.protocol.render_typescript import render_typescript
 from pi_rpc.session.entries import ENTRY_TYPES
 
-__all__ = ["build_schema", "render", "render_json", "render_markdown", "update_files", "wire_types"]
+__all__ = ["GENERATED_FILES", "KINDS", "build_schema", "render", "update_files", "wire_types"]
 
-SCHEMA_PATH = "schema/pi-rpc.schema.json"
 DOCUMENT_PATH = "protocol.md"
 
 _REF = "#/$defs/"
@@ -31,6 +34,9 @@ _OPEN_FIELDS = {
     ("MessageEntry", "message"): "Message",
 }
 """Fields that in process hold anything, and what they hold on the wire."""
+
+_EVENT_FIELDS = (("AgentEventParams", "event"), ("RepeatedEvent", "event"))
+"""Fields that hold an event of any type."""
 
 
 def wire_types() -> dict[str, type[Struct]]:
@@ -64,6 +70,15 @@ def build_schema() -> dict[str, Any]:
     }
     for (name, field), definition in _OPEN_FIELDS.items():
         definitions[name]["properties"][field]["$ref"] = _REF + definition
+    for name, field in _EVENT_FIELDS:
+        described = definitions[name]["properties"][field]
+        union = {key: described.pop(key) for key in ("anyOf", "discriminator")}
+        described["$ref"] = _REF + "AgentEvent"
+        definitions["AgentEvent"] = {
+            "title": "AgentEvent",
+            "description": "An event of a session. Ignore types you do not know.",
+            **union,
+        }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "pi-rpc protocol",
@@ -87,19 +102,34 @@ def build_schema() -> dict[str, Any]:
     }
 
 
-def render_json() -> str:
-    """The text of ``schema/pi-rpc.schema.json``."""
-    return json.dumps(build_schema(), indent=2, ensure_ascii=False) + "\n"
+def _json_text(value: dict[str, Any]) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
 
 
-def render_markdown() -> str:
-    """The generated parts of ``protocol.md``, one after the other."""
-    return "\n".join(render_sections(build_schema()).values())
+def _markdown(schema: dict[str, Any]) -> str:
+    return "\n".join(render_sections(schema).values())
 
 
-def render(kind: Literal["json", "markdown"]) -> str:
-    """The schema as ``json``, or the reference tables as ``markdown``."""
-    return render_json() if kind == "json" else render_markdown()
+_RENDERERS: dict[str, Callable[[dict[str, Any]], str]] = {
+    "json": _json_text,
+    "markdown": _markdown,
+    "typescript": render_typescript,
+    "lua": render_lua,
+    "openrpc": lambda schema: _json_text(build_openrpc(schema)),
+}
+
+KINDS: tuple[str, ...] = tuple(_RENDERERS)
+"""The forms that the schema can be printed in."""
+
+GENERATED_FILES: dict[str, str] = {"schema/pi-rpc.schema.json": "json"}
+"""Files of a checkout that are wholly generated, and the kind of each. A client in another language
+joins with a row."""
+
+
+def render(kind: str) -> str:
+    """The schema as one of ``KINDS``: JSON Schema, the reference tables as Markdown, declarations
+    for TypeScript or Lua, or an OpenRPC document."""
+    return _RENDERERS[kind](build_schema())
 
 
 def update_files(root: Path, *, check: bool) -> list[str]:
@@ -107,12 +137,15 @@ def update_files(root: Path, *, check: bool) -> list[str]:
 
     Returns the paths, relative to ``root``, of those that were not. Raises ``ValueError`` when
     ``protocol.md`` lacks a marker and ``FileNotFoundError`` when it is missing."""
+    schema = build_schema()
     document = root / DOCUMENT_PATH
     text = document.read_text(encoding="utf-8")
-    for name, section in render_sections(build_schema()).items():
+    for name, section in render_sections(schema).items():
         text = _with_section(text, name, section)
+    files = {root / path: _RENDERERS[kind](schema) for path, kind in GENERATED_FILES.items()}
+    files[document] = text
     drifted = []
-    for path, wanted in ((root / SCHEMA_PATH, render_json()), (document, text)):
+    for path, wanted in files.items():
         if path.is_file() and path.read_text(encoding="utf-8") == wanted:
             continue
         drifted.append(path.relative_to(root).as_posix())

@@ -3,6 +3,8 @@
 import json
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ import pytest
 from pi_rpc.protocol.errors import COMMON_ERRORS, ERRORS
 from pi_rpc.protocol.handshake import EVENT_NAMES, METHOD_NAMES
 from pi_rpc.protocol.methods import EVENTS, METHODS
-from pi_rpc.protocol.schema import build_schema, render, update_files
+from pi_rpc.protocol.schema import GENERATED_FILES, KINDS, build_schema, render, update_files
 
 ROOT = Path(__file__).parents[2]
 ANSWERED_BY_THE_EDITOR = {"editor/readDocument", "workspace/applyEdit", "editor/saveDocument"}
@@ -121,6 +123,25 @@ def test_a_document_without_a_marker_is_refused(tmp_path: Path) -> None:
     (tmp_path / "protocol.md").write_text(text, encoding="utf-8")
     with pytest.raises(ValueError, match="generated:errors"):
         update_files(tmp_path, check=True)
+
+
+def test_a_file_in_another_language_joins_with_a_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copy(ROOT / "protocol.md", tmp_path)
+    monkeypatch.setitem(GENERATED_FILES, "clients/x/protocol.ts", "typescript")
+    assert "clients/x/protocol.ts" in update_files(tmp_path, check=False)
+    written = tmp_path / "clients" / "x" / "protocol.ts"
+    assert written.read_text(encoding="utf-8") == render("typescript")
+    written.write_text("// by hand\n", encoding="utf-8")
+    assert update_files(tmp_path, check=True) == ["clients/x/protocol.ts"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_is_printed_by_the_command(kind: str) -> None:
+    argv = [sys.executable, "-m", "pi_rpc", "schema", f"--{kind}"]
+    done = subprocess.run(argv, capture_output=True, cwd=ROOT, timeout=30, check=True)
+    assert done.stdout.decode("utf-8") == render(kind)
 
 
 def test_both_renderings_hold_every_method_event_and_error() -> None:
