@@ -27,6 +27,7 @@ _BULK_BYTES = 8 * 1024
 """A read of that much is no trickle: there is more, and waiting would only delay it."""
 _READ_BYTES = 256 * 1024
 """As much as the event loop takes at once; cutting that up would copy it several times."""
+_KEPT_BYTES = 2 * 1024 * 1024
 _MAX_HEAD_BYTES = 128 * 1024
 _CHUNKED = re.compile(rb"\r\ntransfer-encoding:[ \t]*chunked[ \t]*\r\n", re.IGNORECASE)
 _CHUNK_HEAD = re.compile(rb"([0-9a-fA-F]{1,8})\r\n")
@@ -205,6 +206,10 @@ def join_reads(client: httpx.AsyncClient) -> None:
     httpx has no public place for a backend. Where a version of it keeps its connections elsewhere,
     the client works as before, and reads event by event.
     """
+    # Each large read would have its memory from the system anew, page by page, and give it back at
+    # once. The usual allocator of Linux keeps as much for the next as was once freed in one piece,
+    # and the same again; elsewhere this does nothing.
+    bytes(_KEPT_BYTES)
     backend = _Backend()
     for transport in (client._transport, *client._mounts.values()):
         pool: Any = getattr(transport, "_pool", None)

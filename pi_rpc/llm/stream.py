@@ -186,6 +186,14 @@ class MessageBuilder:
         block.pieces.append(delta)
         return TextDelta(content_index=index, delta=delta)
 
+    def texts(self, index: int, deltas: Sequence[str]) -> list[TextDelta]:
+        """Add several pieces to a text block: as ``text`` for each, for less."""
+        block = self._blocks[index]
+        if self._halves:
+            deltas = [block.whole(delta) for delta in deltas]
+        block.pieces.extend(deltas)
+        return [TextDelta(content_index=index, delta=delta) for delta in deltas]
+
     def thinking(self, index: int, delta: str) -> ThinkingDelta:
         """Add to a thinking block."""
         block = self._blocks[index]

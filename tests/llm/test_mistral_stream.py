@@ -208,6 +208,33 @@ async def test_calls_without_ids_get_ids_that_mistral_accepts(mistral: Ask) -> N
     assert all(len(each) == 9 and each.isalnum() for each in ids)
 
 
+async def test_words_keep_their_order_among_all_else_that_one_read_brings(
+    make_model: Callable[..., Model],
+) -> None:
+    chunks = [
+        {"id": "r1", "model": "m", **delta(content="one ")},
+        *(delta(content=word) for word in ("two ", "three ", "")),
+        {**delta(content="four "), "usage": {"prompt_tokens": 3, "completion_tokens": 4}},
+        delta(content="five ", tool_calls=[call("ls", "{}", id="a1B2c3D4e", index=0)]),
+        delta(content="six "),
+        delta(content="seven"),
+        delta("tool_calls", content=""),
+    ]
+    raw = b"".join(b"data: %b\n\n" % msgspec.json.encode(chunk) for chunk in chunks)
+    # A half of a character in the middle, and its other half in the next chunk.
+    raw = raw.replace(b"three ", b"three \\ud83c").replace(b"four ", b"\\udf0a four ")
+    message, events = read_in(make_model(api=API), raw)
+    assert message.content == [
+        TextBlock(text="one two three \U0001f30a four five "),
+        ToolCall(id="a1B2c3D4e", name="ls", arguments={}),
+        TextBlock(text="six seven"),
+    ]
+    assert message.usage.total_tokens == 7
+    assert [event.delta for event in events if isinstance(event, TextDelta)] == [
+        "one ", "two ", "three ", "\U0001f30a four ", "five ", "six ", "seven",
+    ]  # fmt: skip
+
+
 async def test_empty_contents_split_no_block_and_unknown_parts_are_left_out(mistral: Ask) -> None:
     _, message, _ = await mistral(
         delta(content=[thought("a", "b")]),

@@ -10,11 +10,11 @@ was never run against Mistral's own server.
 """
 
 import uuid
-from collections.abc import AsyncIterator, Callable
-from typing import Any
+from collections.abc import AsyncIterator
+from typing import Annotated, Any
 
 import msgspec
-from msgspec import UNSET, Struct
+from msgspec import UNSET, Meta, Struct
 
 from pi_rpc.llm._lenient_json import UNREADABLE, read_json
 from pi_rpc.llm.errors import MalformedStreamError, ProviderError, ServerError
@@ -83,9 +83,6 @@ class _Counts(Struct, gc=False):
 class _Chunk(Struct, gc=False):
     choices: list[_Choice] | None = None
     usage: _Counts | None = None
-
-
-class _WholeChunk(_Chunk, gc=False):
     id: str | None = None
     model: str | None = None
     object: Any = None
@@ -96,9 +93,25 @@ class _WholeChunk(_Chunk, gc=False):
     code: Any = None
 
 
-_decoder = msgspec.json.Decoder(_WholeChunk)
-_quick_decoder = msgspec.json.Decoder(_Chunk)
-"""For what follows the first chunks, which repeats their names."""
+class _WordsDelta(Struct, gc=False):
+    content: Annotated[str, Meta(min_length=1)]
+    tool_calls: None = None
+
+
+class _WordsChoice(Struct, gc=False):
+    delta: _WordsDelta
+    finish_reason: None = None
+
+
+class _Words(Struct, gc=False):
+    """A chunk that brings more of a text and nothing else, as nearly all do."""
+
+    choices: tuple[_WordsChoice]
+    usage: None = None
+
+
+_decoder = msgspec.json.Decoder(_Chunk)
+_words_decoder = msgspec.json.Decoder(_Words)
 _any_decoder = msgspec.json.Decoder()
 
 
@@ -155,47 +168,56 @@ class _Reader:
     def read(self, events: list[SseEvent]) -> list[AssistantMessageEvent]:
         """The block events of one network read. Raises what the provider reports, or malformed."""
         out: list[AssistantMessageEvent] = []
-        decode: Callable[[bytes], _Chunk] = (_quick_decoder if self._named else _decoder).decode
-        add_text = self._builder.text
+        words: list[str] = []
+        decode_words = _words_decoder.decode
         for _, data in events:
-            try:
-                chunk = decode(data)
-            except UNREADABLE:
-                if data.startswith(b"[DONE]"):
-                    self.done = True
-                    break
-                chunk = self._read_patiently(data)
-            if chunk.usage is not None:
-                self._builder.usage = _usage_of(chunk.usage)
-            choices = chunk.choices
-            if not choices:
-                self._note_failure(self._whole(chunk, data))
-                continue
-            if not self._named:
-                self._note_names(self._whole(chunk, data))
-            choice = choices[0]
-            delta = choice.delta
-            if delta is not None:
-                content = delta.content
-                if content and self._kind == "text" and type(content) is str:
-                    out.append(add_text(self._block, content))
-                    content = None
-                if content or delta.tool_calls:
-                    self._read_delta(content, delta.tool_calls, out)
-            if choice.finish_reason:
-                self.finish_reason = choice.finish_reason
+            if self._kind == "text" and self._named:
+                try:
+                    words.append(decode_words(data).choices[0].delta.content)
+                    continue
+                except UNREADABLE:
+                    # It is of another kind.
+                    self._flush(words, out)
+            if not self._read_chunk(data, out):
+                self.done = True
+                break
+        self._flush(words, out)
         return out
 
-    def _whole(self, chunk: _Chunk, data: bytes) -> _WholeChunk:
-        return chunk if isinstance(chunk, _WholeChunk) else self._read_patiently(data)
+    def _flush(self, words: list[str], out: list[AssistantMessageEvent]) -> None:
+        if words:
+            out += self._builder.texts(self._block, words)
+            words.clear()
 
-    def _read_patiently(self, data: bytes) -> _WholeChunk:
+    def _read_chunk(self, data: bytes, out: list[AssistantMessageEvent]) -> bool:
+        """Read a chunk of any kind; False for the closing marker."""
+        try:
+            chunk = _decoder.decode(data)
+        except UNREADABLE:
+            if data.startswith(b"[DONE]"):
+                return False
+            chunk = self._read_patiently(data)
+        if chunk.usage is not None:
+            self._builder.usage = _usage_of(chunk.usage)
+        if not chunk.choices:
+            self._note_failure(chunk)
+            return True
+        if not self._named:
+            self._note_names(chunk)
+        choice = chunk.choices[0]
+        if choice.delta is not None:
+            self._read_delta(choice.delta, out)
+        if choice.finish_reason:
+            self.finish_reason = choice.finish_reason
+        return True
+
+    def _read_patiently(self, data: bytes) -> _Chunk:
         """A chunk that is no plain JSON; an empty one where it does not matter any more."""
         try:
             return read_json(_decoder, data, self._builder.expect_halves)
         except msgspec.DecodeError as error:
             if self.finish_reason is not None:
-                return _WholeChunk()
+                return _Chunk()
             raise self._unreadable(data, error) from error
 
     def finish(self) -> None:
@@ -212,18 +234,13 @@ class _Reader:
         else:
             raise ProviderError(f"{provider} ended the reply with finish_reason {reason[:80]!r}")
 
-    def _read_delta(
-        self,
-        content: str | list[Any] | None,
-        calls: list[_CallDelta] | None,
-        out: list[AssistantMessageEvent],
-    ) -> None:
-        if isinstance(content, str):
-            self._read_text(content, out)
+    def _read_delta(self, delta: _Delta, out: list[AssistantMessageEvent]) -> None:
+        if isinstance(delta.content, str):
+            self._read_text(delta.content, out)
         else:
-            for part in content or []:
+            for part in delta.content or []:
                 self._read_part(part, out)
-        for call in calls or []:
+        for call in delta.tool_calls or []:
             self._read_call(call, out)
 
     def _read_part(self, part: Any, out: list[AssistantMessageEvent]) -> None:
@@ -293,14 +310,14 @@ class _Reader:
             out.append(self._builder.end(self._block))
             self._kind, self._block = "", -1
 
-    def _note_names(self, chunk: _WholeChunk) -> None:
+    def _note_names(self, chunk: _Chunk) -> None:
         self._named = bool(chunk.id or chunk.model)
         if chunk.id:
             self._builder.response_id = chunk.id
         if chunk.model and chunk.model != self._model.id:
             self._builder.response_model = chunk.model
 
-    def _note_failure(self, chunk: _WholeChunk) -> None:
+    def _note_failure(self, chunk: _Chunk) -> None:
         provider = self._model.provider
         if chunk.error:
             raise failure_in_stream(chunk.error, provider)
