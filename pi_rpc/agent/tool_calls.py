@@ -193,9 +193,7 @@ class ToolBatch:
         if hook is None:
             return self._tool_context
         decision: BeforeToolCallResult | None = None
-        context = BeforeToolCallContext(
-            self._reply, call, args, self._context, self._tool_context
-        )
+        context = BeforeToolCallContext(self._reply, call, args, self._context, self._tool_context)
         try:
             with AbortScope(self._signal):
                 decision = await call_hook(hook, context, self._signal)

@@ -153,8 +153,11 @@ class Activities:
 
     async def restore(self, checkpoint_id: str, paths: Sequence[Path] | None = None) -> Restored:
         """Put files back as they were before a run, those at ``paths`` or all of them; see
-        ``Checkpoints.restore``. Refused while something goes on, and in a read-only session."""
+        ``Checkpoints.restore``. Refused while something goes on, in a read-only session, and where
+        rules deny changing one of the files."""
         self._core.configuration.require_writes_allowed("files are restored")
+        named = (await self._checkpoints.find(checkpoint_id)).files if paths is None else paths
+        await self._core.loop.permissions.require_edits_allowed(list(named))
         self.require_writable()
         async with self.operation("idle", None) as operation:
             result = await self._checkpoints.restore(

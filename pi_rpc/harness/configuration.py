@@ -109,9 +109,9 @@ class SessionConfiguration:
         """The tools the model is told of: those named, or the mode's own, less what it refuses."""
         names = self.named_tools
         if names is None:
-            # Until commands and writes can be asked for, reading is all that needs no permission.
-            usual = [name for name, tool in self.tools.items() if not tool.on_request]
-            names = usual if self.permission_mode == "full" else ["read"]
+            # Without commands, files are looked for with the tools that are there for it.
+            is_reading = self.permission_mode == "readonly"
+            names = [name for name, tool in self.tools.items() if is_reading or not tool.on_request]
         return [
             tool
             for name in names

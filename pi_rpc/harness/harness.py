@@ -49,6 +49,7 @@ from pi_rpc.harness.file_changes import ToldChanges
 from pi_rpc.harness.hooks import Hooks
 from pi_rpc.harness.live import Live
 from pi_rpc.harness.loop_setup import LoopSetup
+from pi_rpc.harness.permissions.gate import PermissionGate
 from pi_rpc.harness.persistence import MakeEntry
 from pi_rpc.harness.person_bash import PersonBash, PersonCommand
 from pi_rpc.harness.queue import MessageQueue, QueuedMessage, queue_of
@@ -88,14 +89,18 @@ class AgentHarness(Choices, Prompting):
         task_group: TaskGroup | None = None,
         pressure: Callable[[], Awaitable[None]] | None = None,
         checkpoints: CheckpointStore | None = None,
+        permissions: PermissionGate | None = None,
     ) -> None:
         """Of parts that fit. ``task_group`` carries the runs; without one, ``async with`` opens
         one. ``pressure`` returns when listeners can take more. ``checkpoints``: where files are
-        kept that runs change; None: in a temporary folder, until the session is closed."""
+        kept that runs change; None: in a temporary folder, until the session is closed.
+        ``permissions``: what tools may do; None: as the configuration and pi's files say."""
         self.session = session
         self.configuration = configuration
         self.queue = MessageQueue()
         self.hooks = Hooks(self._report)
+        self.permissions = permissions or PermissionGate(configuration)
+        self.permissions.report = self._report
         self.checkpoints = Checkpoints(
             session,
             checkpoints or CheckpointStore(None),
@@ -105,7 +110,13 @@ class AgentHarness(Choices, Prompting):
         )
         tool_context = replace(tool_context, files=self.checkpoints.files)
         self._loop = LoopSetup(
-            configuration, self.queue, stream_fn, tool_context, session.session_id, hooks=self.hooks
+            configuration,
+            self.queue,
+            stream_fn,
+            tool_context,
+            session.session_id,
+            hooks=self.hooks,
+            permissions=self.permissions,
         )
         self._core = SessionCore(session, configuration, self._loop, self.queue, pressure)
         self.file_changes = ToldChanges(self._core.notify, self.checkpoints.changed)

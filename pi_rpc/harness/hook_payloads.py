@@ -102,7 +102,7 @@ class ContextHookResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCallHook:
-    """A tool is about to run: its arguments are valid and the permission mode allows it."""
+    """A tool is about to run: its arguments are valid. Whether it may is decided afterwards."""
 
     tool_call_id: str
     tool_name: str
@@ -118,7 +118,12 @@ class ToolCallHookResult:
     reason: str | None = None
     """What the model reads of a blocked call."""
     input: dict[str, Any] | None = None
-    """Arguments to run with instead; they are not checked again. Later handlers see them."""
+    """Arguments to run with instead; they are not checked again. Later handlers see them, and it is
+    they that permission is needed for."""
+    decision: Literal["allow", "ask"] | None = None
+    """``allow``: the person need not be asked; what is refused stays refused. ``ask``: they are
+    asked, in every mode. None: rules and mode decide. ``ask`` of any handler counts; an ``allow``
+    lapses when a later handler changes the arguments."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

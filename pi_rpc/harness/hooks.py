@@ -21,7 +21,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast
 
 import anyio
 
@@ -285,6 +285,7 @@ class Hooks:
         """Whether a tool may run: fails closed."""
         decision: ToolCallHookResult | None = None
         arguments: dict[str, Any] | None = None
+        permission: Literal["allow", "ask"] | None = None
         for handler in self._handlers.get("tool_call", ()):
             current = payload.input if arguments is None else arguments
             seen = replace(payload, input=copy.deepcopy(current))
@@ -301,7 +302,12 @@ class Hooks:
                 decision = answer.value
                 if answer.value.input is not None:
                     arguments = answer.value.input
-        return None if decision is None else replace(decision, input=arguments)
+                    permission = None if permission == "allow" else permission
+                if permission != "ask":
+                    permission = answer.value.decision or permission
+        if decision is None:
+            return None
+        return replace(decision, input=arguments, decision=permission)
 
     async def patched(
         self, model: Model, options: StreamOptions, signal: AbortSignal

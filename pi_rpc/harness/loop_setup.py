@@ -29,10 +29,12 @@ from pi_rpc.harness.hook_payloads import (
     ContextHook,
     ContextHookResult,
     ToolCallHook,
+    ToolCallHookResult,
     ToolResultHook,
     ToolResultHookResult,
 )
 from pi_rpc.harness.hooks import Hooks
+from pi_rpc.harness.permissions.gate import PermissionGate, PlannedCall
 from pi_rpc.harness.queue import MessageQueue, QueueKind
 from pi_rpc.harness.runs import Run
 from pi_rpc.harness.system_prompt import build_system_prompt
@@ -70,8 +72,10 @@ class LoopSetup:
         session_id: str,
         *,
         hooks: Hooks,
+        permissions: PermissionGate,
     ) -> None:
         self.hooks = hooks
+        self.permissions = permissions
         self.replaced_prompt: str | None = None
         """The system prompt that a hook chose for the run that goes on."""
         self._configuration = configuration
@@ -234,25 +238,27 @@ class LoopSetup:
     async def _before_tool_call(
         self, call: BeforeToolCallContext, signal: AbortSignal
     ) -> BeforeToolCallResult | None:
-        tool = self._configuration.tools.get(call.tool_call.name)
-        refusal = self._configuration.refusal(tool) if tool is not None else None
-        if refusal:
-            return BeforeToolCallResult(block=True, reason=refusal)
-        if not self.hooks.has("tool_call"):
-            return None
-        payload = ToolCallHook(
-            tool_call_id=call.tool_call.id,
-            tool_name=call.tool_call.name,
-            input=call.args,
-            signal=signal,
-        )
-        decision = await self.hooks.decide(payload, signal)
-        if decision is None:
-            return None
+        decision = ToolCallHookResult()
+        if self.hooks.has("tool_call"):
+            payload = ToolCallHook(
+                tool_call_id=call.tool_call.id,
+                tool_name=call.tool_call.name,
+                input=call.args,
+                signal=signal,
+            )
+            decision = await self.hooks.decide(payload, signal) or decision
+        if decision.block:
+            return BeforeToolCallResult(block=True, reason=decision.reason)
         if decision.input is not None:
             call.args.clear()
             call.args.update(decision.input)
-        return BeforeToolCallResult(block=decision.block, reason=decision.reason)
+        # The one that will run, whatever the session has under that name by now.
+        tool = next(each for each in call.context.tools if each.name == call.tool_call.name)
+        context = call.tool_context or self._tool_context()
+        planned = PlannedCall(
+            call.tool_call.id, tool, call.args, context, signal, decision.decision
+        )
+        return await self.permissions.before(planned)
 
     async def _after_tool_call(
         self, call: AfterToolCallContext, signal: AbortSignal

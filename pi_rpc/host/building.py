@@ -16,6 +16,8 @@ from pi_rpc.agent.ports import Asker, ToolContext
 from pi_rpc.harness.checkpoint_store import CheckpointStore
 from pi_rpc.harness.configuration import SessionConfiguration
 from pi_rpc.harness.harness import AgentHarness
+from pi_rpc.harness.permissions.gate import PermissionGate
+from pi_rpc.harness.settings import Settings
 from pi_rpc.host.edited_files import EditedFiles
 from pi_rpc.host.hosted import HostedSession, SessionOptions
 from pi_rpc.host.project import ProjectSetup, load_project
@@ -27,7 +29,7 @@ from pi_rpc.llm.provider import StreamOptions, cache_retention_of
 from pi_rpc.session.context import build_context
 from pi_rpc.session.storage import SessionStorage
 
-__all__ = ["build", "take_over"]
+__all__ = ["apply_permissions", "build", "take_over"]
 
 
 async def build(
@@ -66,7 +68,11 @@ async def build(
         task_group=task_group,
         pressure=pressure,
         checkpoints=_checkpoints(services, options),
+        permissions=PermissionGate(
+            configuration, folder=services.folder, remembered=services.remembered
+        ),
     )
+    apply_permissions(harness, project.settings)
     harness.hooks.time_limit_s = project.settings.hook_timeout_s or math.inf
     harness.queue.modes["steer"] = project.settings.steering_mode
     harness.queue.modes["followUp"] = project.settings.follow_up_mode
@@ -74,6 +80,12 @@ async def build(
         harness, files, ephemeral=options.ephemeral, asker=asker, project=project
     )
     return hosted, project
+
+
+def apply_permissions(harness: AgentHarness, settings: Settings) -> None:
+    """What settings say about permissions holds from now on."""
+    harness.permissions.rules = settings.permissions.rules
+    harness.permissions.timeout_s = settings.permissions.timeout_s or None
 
 
 def take_over(harness: AgentHarness, source: AgentHarness) -> None:

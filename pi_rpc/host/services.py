@@ -20,6 +20,7 @@ from pi_rpc.harness.errors import HarnessError
 from pi_rpc.harness.extensions import ExtensionSource, installed_extensions
 from pi_rpc.harness.model_registry import ModelRegistry, UnknownModelError
 from pi_rpc.harness.paths import agent_dir
+from pi_rpc.harness.permissions.remembered import RememberedAnswers
 from pi_rpc.harness.settings import Settings, load_settings
 from pi_rpc.llm.local_servers import LIMIT_S, LOCAL_PROVIDERS, LocalServers
 from pi_rpc.llm.messages import ThinkingLevel
@@ -111,6 +112,11 @@ class Services:
         """Where files are kept that runs change, of all sessions but ephemeral ones."""
         folder = self.folder / "pi-rpc" / "checkpoints"
         return CheckpointStore(folder, max_bytes=self.settings.checkpoint_bytes)
+
+    @cached_property
+    def remembered(self) -> RememberedAnswers:
+        """What people answered once and for all when they were asked for permission."""
+        return RememberedAnswers(self.folder)
 
     def preload(self) -> None:
         """Import what a first prompt will need. Takes a while; may run in a thread."""

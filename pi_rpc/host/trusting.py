@@ -16,6 +16,7 @@ from pi_rpc.agent.events import Diagnostic
 from pi_rpc.harness.errors import HarnessError
 from pi_rpc.harness.settings import Settings, load_settings
 from pi_rpc.harness.trust import RewriteError, TrustStore, needed
+from pi_rpc.host.building import apply_permissions
 from pi_rpc.host.host import Host
 from pi_rpc.host.hosted import HostedSession
 from pi_rpc.host.project import ProjectSetup, load_project
@@ -103,6 +104,7 @@ def _apply(hosted: HostedSession, before: Settings, project: ProjectSetup) -> No
     harness, settings = hosted.harness, project.settings
     choices = harness.configuration
     choices.resources = project.resources
+    apply_permissions(harness, settings)
     choices.idle_timeout_s = settings.http_idle_timeout_ms / 1000
     harness.hooks.time_limit_s = settings.hook_timeout_s or math.inf
     choices.compaction, choices.retries = settings.compaction, settings.retry

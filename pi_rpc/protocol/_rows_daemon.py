@@ -4,6 +4,7 @@ from msgspec import Struct
 
 from pi_rpc.protocol import client_requests as c
 from pi_rpc.protocol import editor as e
+from pi_rpc.protocol import permissions as p
 from pi_rpc.protocol._method import Method
 
 __all__ = ["ROWS"]
@@ -36,6 +37,18 @@ def _tells(name: str, params: type[Struct], summary: str) -> Method:
 
 
 ROWS: tuple[Method, ...] = (
+    _asks(
+        p.PERMISSION_REQUEST,
+        "Asks the person whether a tool may run, and has them review what it would write. Only"
+        " clients with `permission` get it. Several may wait at once.",
+        "permissions",
+    ),
+    _asks(
+        p.SHOW_MESSAGE_REQUEST,
+        "Asks the same of clients that have LSP's `window.showMessage` and no `permission`. What is"
+        " asked about in more than 500 characters can only be allowed or rejected this once.",
+        "messages",
+    ),
     _asks(c.UI_SELECT, "Has the person choose one of several."),
     _asks(c.UI_CONFIRM, "Asks the person yes or no."),
     _asks(c.UI_INPUT, "Has the person write a line."),

@@ -3,6 +3,7 @@
 from pi_rpc.protocol import auth as a
 from pi_rpc.protocol import commands as c
 from pi_rpc.protocol import files as f
+from pi_rpc.protocol import permissions as p
 from pi_rpc.protocol import requests as r
 from pi_rpc.protocol._method import SESSION, Method
 from pi_rpc.protocol.base import Empty, SessionParams
@@ -72,6 +73,23 @@ ROWS: tuple[Method, ...] = (
     ),
     Method(
         name="trust/get",
+    Method(
+        name="permission/list",
+        exchange="permissions",
+        summary="The rules that hold in a project: of settings, of answers that were to hold always,"
+        " and of those that were to hold for a session that is open.",
+        params=p.PermissionListParams,
+        result=p.PermissionListResult,
+    ),
+    Method(
+        name="permission/forget",
+        exchange="permissions",
+        summary="Forgets an answer that was to hold for longer; it counts at once. Rules of settings"
+        " are changed in their file.",
+        params=p.PermissionForgetParams,
+        result=Empty,
+        errors=("storage",),
+    ),
         exchange="trust",
         summary="Whether a project's own settings, skills, prompts and extensions are loaded, and"
         " what of it waits for that.",

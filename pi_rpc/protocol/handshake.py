@@ -40,6 +40,7 @@ __all__ = [
     "default_session_params",
     "initialize_result",
     "position_encoding",
+    "shows_messages",
     "working_directory",
 ]
 
@@ -84,6 +85,8 @@ METHOD_NAMES: tuple[str, ...] = (
     "file/search",
     "bash",
     "trust/get",
+    "permission/list",
+    "permission/forget",
     "trust/set",
     "auth/status",
     "auth/set",
@@ -172,7 +175,7 @@ class ClientFeatures(Wire, frozen=True, kw_only=True):
     """What the client can do beyond LSP. What is absent it cannot."""
 
     permission: bool = False
-    """Answers `permission/request`. Not used by this version of the daemon."""
+    """Answers `permission/request`."""
     ui: bool = False
     """Answers `ui/*`."""
     editor: EditorFeatures = EditorFeatures()
@@ -192,7 +195,8 @@ class WindowCapabilities(Wire, frozen=True, kw_only=True):
     """The part of LSP's `window` capabilities that is read."""
 
     show_message: Any | UnsetType = UNSET
-    """The client answers `window/showMessageRequest`. Not used by this version of the daemon."""
+    """An object: the client answers `window/showMessageRequest`, and is asked for permission so
+    where it does not answer `permission/request`."""
 
 
 class ClientCapabilities(ClientFeatures, frozen=True, kw_only=True):
@@ -291,6 +295,13 @@ def position_encoding(params: InitializeParams) -> PositionEncoding:
     """The first encoding the client named that we know, else LSP's default."""
     general = params.capabilities.general
     for wanted in (general.position_encodings if general else None) or ():
+def shows_messages(params: InitializeParams) -> bool:
+    """The client answers LSP's ``window/showMessageRequest``."""
+    window = params.capabilities.window
+    # Lua cannot tell an empty object from an empty array.
+    return isinstance(window, WindowCapabilities) and isinstance(window.show_message, dict | list)
+
+
         for known in POSITION_ENCODINGS:
             if wanted == known:
                 return known

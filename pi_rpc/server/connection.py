@@ -42,6 +42,7 @@ from pi_rpc.protocol.handshake import (
     position_encoding,
     working_directory,
 )
+    shows_messages,
 from pi_rpc.server.asker import ClientAsker
 from pi_rpc.server.convert import session_options
 from pi_rpc.server.editor import ClientEditor, EditorState
@@ -49,6 +50,7 @@ from pi_rpc.server.events import EventStream
 from pi_rpc.server.greeting import Greeting, greet
 from pi_rpc.server.questions import Questions
 from pi_rpc.session.storage import SessionError
+from pi_rpc.server.permissions import ClientPermissions
 
 if TYPE_CHECKING:
     from pi_rpc.tools.file_search import FileSearch
@@ -179,6 +181,9 @@ class Connection:
             encoding,
             timeout_s=self.services.settings.editor_timeout_s or None,
         )
+        can_show = shows_messages(params)
+        if features.permission or can_show:
+            self._host.on_open(lambda hosted: self._ask_for_permission(hosted, can_show))
 
     def _leave(self, hosted: HostedSession) -> None:
         """``hosted`` is closed."""
@@ -194,6 +199,13 @@ class Connection:
             raise invalid_request("initialize was sent already")
         params = decode_params(InitializeParams, request.params)
         greeting = greet(params)
+    def _ask_for_permission(self, hosted: HostedSession, can_show: bool) -> None:
+        """What ``hosted`` needs permission for the person is asked."""
+        assert self.questions is not None
+        hosted.harness.permissions.asker = ClientPermissions(
+            hosted, self.questions, shows_messages=can_show
+        )
+
         self.begin(greeting)
         return greeting.result
 
@@ -214,6 +226,7 @@ class Connection:
         except msgspec.MsgspecError:
             return None
         if self._default is not None and session_id == self._default.id:
+        hosted.harness.permissions.close()
             session_id = None
         return f"session:{session_id}" if session_id else "session"
 
@@ -291,5 +304,8 @@ def _current_directory() -> str:
 
 
 _UNORDERED = frozenset(
-    {"auth/status", "ping", "session/new", "session/list", "model/list", "trust/get"}
+    {
+        *("auth/status", "ping", "session/new", "session/list", "model/list", "trust/get"),
+        *("permission/list", "permission/forget"),
+    }
 )

@@ -51,13 +51,14 @@ async def hall(
     task_group: TaskGroup | None = None,
     pressure: Callable[[], Awaitable[None]] | None = None,
 ) -> AsyncIterator[Hall]:
-    """A harness whose runs end with the block."""
+    """A harness whose runs end with the block, and whose tools may do anything."""
     cwd = Path.cwd()
     configuration = SessionConfiguration(
         cwd=cwd,
         tools={each.name: each for each in tools},
         named_tools=[each.name for each in tools],
         model=scripted_model(),
+        permission_mode="full",
     )
     async with anyio.create_task_group() as own:
         harness = AgentHarness(

@@ -1,0 +1,196 @@
+"""The person behind the client, as a session asks them for permission.
+
+Owns the step from the ``PermissionAsker`` port to ``permission/request``, or to LSP's
+``window/showMessageRequest`` where the client knows nothing else, and back; and which answers are
+none. Sending and waiting is ``pi_rpc.server.questions``'.
+"""
+
+from pathlib import Path
+
+from msgspec import UNSET, UnsetType
+
+from pi_rpc.agent.permission import (
+    PermissionAnswer,
+    PermissionOption,
+    PermissionRequest,
+    ReviewedEdit,
+)
+from pi_rpc.agent.review import ProposedEdit
+from pi_rpc.host.hosted import HostedSession
+from pi_rpc.protocol import permissions as p
+from pi_rpc.protocol.base import file_path
+from pi_rpc.protocol.encode import encode
+from pi_rpc.server.questions import Questions, milliseconds
+from pi_rpc.tools._paths import display_text
+
+__all__ = ["ClientPermissions"]
+
+_MOST_ASKED = 500
+"""Characters of what is asked about, beyond which a message only offers to decide once."""
+_MOST_SHOWN = 2000
+_WARNING = 2
+
+
+class ClientPermissions:
+    """The ``PermissionAsker`` of one session of a client."""
+
+    def __init__(
+        self, hosted: HostedSession, questions: Questions, *, shows_messages: bool
+    ) -> None:
+        """``shows_messages``: the client has LSP's capability ``window.showMessage``."""
+        self._hosted = hosted
+        self._questions = questions
+        self._shows_messages = shows_messages
+
+    def can_ask(self) -> bool:
+        """The client answers one of the two, as far as is known."""
+        return self._questions.can_ask(p.PERMISSION_REQUEST) or (
+            self._shows_messages and self._questions.can_ask(p.SHOW_MESSAGE_REQUEST)
+        )
+
+    async def request(
+        self, request: PermissionRequest, *, timeout_s: float | None = None
+    ) -> PermissionAnswer | None:
+        """Ask in the way that the client knows."""
+        if self._questions.can_ask(p.PERMISSION_REQUEST):
+            return await self._requested(request, timeout_s)
+        if self._shows_messages:
+            return await self._shown(request, timeout_s)
+        return None
+
+    # --- permission/request ----------------------------------------------------------------------
+
+    async def _requested(
+        self, request: PermissionRequest, timeout_s: float | None
+    ) -> PermissionAnswer | None:
+        params = p.PermissionRequestParams(
+            request_id=self._questions.new_id(),
+            session_id=self._hosted.id,
+            timeout_ms=milliseconds(timeout_s),
+            tool_call_id=request.tool_call_id,
+            tool_name=request.tool_name,
+            kind=request.kind,
+            title=request.title,
+            args=request.args,
+            locations=list(request.locations),
+            options=[_choice(each) for each in request.options],
+            edits=[_edit(each) for each in request.edits] or UNSET,
+            reason=request.reason or UNSET,
+        )
+        answer = await self._questions.ask(p.PERMISSION_REQUEST, params, self._hosted)
+        if answer is None or answer.cancelled or answer.option_id is UNSET:
+            return None
+        if all(answer.option_id != each.id for each in request.options):
+            why = f"{answer.option_id[:100]!r} is none of the options"
+            self._complain(p.PERMISSION_REQUEST.method, why)
+            return None
+        edits = []
+        for each in answer.edits or ():
+            path = _path_of(each.uri, request)
+            if path is None:
+                why = f"{each.uri[:200]!r} was not asked about"
+                self._complain(p.PERMISSION_REQUEST.method, why)
+                return None
+            edits.append(ReviewedEdit(path=path, new_text=each.new_text))
+        return PermissionAnswer(
+            option_id=answer.option_id, feedback=answer.feedback or "", edits=tuple(edits)
+        )
+
+    # --- window/showMessageRequest ---------------------------------------------------------------
+
+    async def _shown(
+        self, request: PermissionRequest, timeout_s: float | None
+    ) -> PermissionAnswer | None:
+        about = _about(request)
+        options = [
+            each
+            for each in request.options
+            if len(about) <= _MOST_ASKED or each.kind in {"allow_once", "reject_once"}
+        ]
+        # A button is known by what stands on it.
+        titles = {_title(each): each.id for each in reversed(options)}
+        params = p.ShowMessageRequestParams(
+            request_id=self._questions.new_id(),
+            session_id=self._hosted.id,
+            timeout_ms=milliseconds(timeout_s),
+            type=_WARNING,
+            message=_message(request, about),
+            actions=[p.MessageAction(title=title) for title in reversed(titles)],
+        )
+        answer = await self._questions.ask(p.SHOW_MESSAGE_REQUEST, params, self._hosted)
+        if answer is None or answer.title is UNSET:
+            return None
+        if answer.title not in titles:
+            why = f"{answer.title[:100]!r} is none of the actions"
+            self._complain(p.SHOW_MESSAGE_REQUEST.method, why)
+            return None
+        return PermissionAnswer(option_id=titles[answer.title])
+
+    def _complain(self, method: str, why: str) -> None:
+        self._questions.misunderstood(method, why, self._hosted)
+
+
+def _choice(option: PermissionOption) -> p.PermissionChoice:
+    return p.PermissionChoice(
+        id=option.id, name=option.name, kind=option.kind, rule=option.rule or UNSET
+    )
+
+
+def _edit(edit: ProposedEdit) -> p.PermissionEdit:
+    return p.PermissionEdit(
+        uri=edit.path.as_uri(),
+        old_text=UNSET if edit.old_text is None else edit.old_text,
+        new_text=edit.new_text,
+        version=_or_unset(edit.version),
+        is_new=edit.is_new or UNSET,
+    )
+
+
+def _or_unset(value: int | None) -> int | UnsetType:
+    return UNSET if value is None else value
+
+
+def _path_of(uri: str, request: PermissionRequest) -> Path | None:
+    """The file of ``request`` that ``uri`` means."""
+    named = file_path(uri)
+    for edit in request.edits:
+        if uri == edit.path.as_uri() or named == str(edit.path):
+            return edit.path
+    return None
+
+
+def _about(request: PermissionRequest) -> str:
+    """What would be done, whole."""
+    command = request.args.get("command")
+    if request.kind == "execute" and isinstance(command, str):
+        return f"$ {display_text(command)}"
+    if request.kind in {"read", "edit"}:
+        return display_text(request.title)
+    return display_text(f"{request.tool_name} {encode(request.args).decode()}")
+
+
+def _message(request: PermissionRequest, about: str) -> str:
+    if len(about) > _MOST_SHOWN:
+        half = _MOST_SHOWN // 2
+        left_out = len(about) - 2 * half
+        about = f"{about[:half]} [… {left_out} characters left out …] {about[-half:]}"
+    lines = [f"May {display_text(request.tool_name)} do this?", about]
+    lines += map(_change, request.edits)
+    if request.reason:
+        lines.append(display_text(request.reason))
+    return "\n".join(lines)
+
+
+def _change(edit: ProposedEdit) -> str:
+    """How much would change in a file, for people who cannot be shown what."""
+    after = len(edit.new_text.splitlines())
+    name = display_text(str(edit.path))
+    if edit.old_text is None:
+        return f"{name}: {after} lines{', a new file' if edit.is_new else ''}"
+    return f"{name}: {len(edit.old_text.splitlines())} lines become {after}"
+
+
+def _title(option: PermissionOption) -> str:
+    if not option.rule:
+        return display_text(option.name)
+    return display_text(f"{option.name}: {option.rule}")
