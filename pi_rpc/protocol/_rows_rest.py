@@ -72,8 +72,6 @@ ROWS: tuple[Method, ...] = (
         order="session",
     ),
     Method(
-        name="trust/get",
-    Method(
         name="permission/list",
         exchange="permissions",
         summary="The rules that hold in a project: of settings, of answers that were to hold always,"
@@ -90,6 +88,8 @@ ROWS: tuple[Method, ...] = (
         result=Empty,
         errors=("storage",),
     ),
+    Method(
+        name="trust/get",
         exchange="trust",
         summary="Whether a project's own settings, skills, prompts and extensions are loaded, and"
         " what of it waits for that.",

@@ -84,9 +84,9 @@ METHOD_NAMES: tuple[str, ...] = (
     "command/list",
     "file/search",
     "bash",
-    "trust/get",
     "permission/list",
     "permission/forget",
+    "trust/get",
     "trust/set",
     "auth/status",
     "auth/set",
@@ -291,10 +291,6 @@ def client_features(params: InitializeParams) -> ClientFeatures:
         raise ValidationError(here) from None
 
 
-def position_encoding(params: InitializeParams) -> PositionEncoding:
-    """The first encoding the client named that we know, else LSP's default."""
-    general = params.capabilities.general
-    for wanted in (general.position_encodings if general else None) or ():
 def shows_messages(params: InitializeParams) -> bool:
     """The client answers LSP's ``window/showMessageRequest``."""
     window = params.capabilities.window
@@ -302,6 +298,10 @@ def shows_messages(params: InitializeParams) -> bool:
     return isinstance(window, WindowCapabilities) and isinstance(window.show_message, dict | list)
 
 
+def position_encoding(params: InitializeParams) -> PositionEncoding:
+    """The first encoding the client named that we know, else LSP's default."""
+    general = params.capabilities.general
+    for wanted in (general.position_encodings if general else None) or ():
         for known in POSITION_ENCODINGS:
             if wanted == known:
                 return known

@@ -40,17 +40,17 @@ from pi_rpc.protocol.handshake import (
     client_features,
     default_session_params,
     position_encoding,
+    shows_messages,
     working_directory,
 )
-    shows_messages,
 from pi_rpc.server.asker import ClientAsker
 from pi_rpc.server.convert import session_options
 from pi_rpc.server.editor import ClientEditor, EditorState
 from pi_rpc.server.events import EventStream
 from pi_rpc.server.greeting import Greeting, greet
+from pi_rpc.server.permissions import ClientPermissions
 from pi_rpc.server.questions import Questions
 from pi_rpc.session.storage import SessionError
-from pi_rpc.server.permissions import ClientPermissions
 
 if TYPE_CHECKING:
     from pi_rpc.tools.file_search import FileSearch
@@ -156,6 +156,9 @@ class Connection:
             self._host.on_open(
                 lambda hosted: self._put_editor_in_front(hosted, features.editor, encoding)
             )
+        can_show = shows_messages(params)
+        if features.permission or can_show:
+            self._host.on_open(lambda hosted: self._ask_for_permission(hosted, can_show))
         self._host.on_close(self._leave)
         self._task_group.start_soon(self.events.run)
         self.process_id = params.process_id or None
@@ -167,6 +170,13 @@ class Connection:
         assert self.events is not None
         assert self.questions is not None
         hosted.asker.door = ClientAsker(hosted, self.questions, self.peer, self.events)
+
+    def _ask_for_permission(self, hosted: HostedSession, can_show: bool) -> None:
+        """What ``hosted`` needs permission for the person is asked."""
+        assert self.questions is not None
+        hosted.harness.permissions.asker = ClientPermissions(
+            hosted, self.questions, shows_messages=can_show
+        )
 
     def _put_editor_in_front(
         self, hosted: HostedSession, features: EditorFeatures, encoding: PositionEncoding
@@ -181,9 +191,6 @@ class Connection:
             encoding,
             timeout_s=self.services.settings.editor_timeout_s or None,
         )
-        can_show = shows_messages(params)
-        if features.permission or can_show:
-            self._host.on_open(lambda hosted: self._ask_for_permission(hosted, can_show))
 
     def _leave(self, hosted: HostedSession) -> None:
         """``hosted`` is closed."""
@@ -191,6 +198,7 @@ class Connection:
         assert self.questions is not None
         hosted.asker.close()
         hosted.files.close()
+        hosted.harness.permissions.close()
         self.questions.forget(hosted)
         self.events.forget(hosted)
 
@@ -199,13 +207,6 @@ class Connection:
             raise invalid_request("initialize was sent already")
         params = decode_params(InitializeParams, request.params)
         greeting = greet(params)
-    def _ask_for_permission(self, hosted: HostedSession, can_show: bool) -> None:
-        """What ``hosted`` needs permission for the person is asked."""
-        assert self.questions is not None
-        hosted.harness.permissions.asker = ClientPermissions(
-            hosted, self.questions, shows_messages=can_show
-        )
-
         self.begin(greeting)
         return greeting.result
 
@@ -226,7 +227,6 @@ class Connection:
         except msgspec.MsgspecError:
             return None
         if self._default is not None and session_id == self._default.id:
-        hosted.harness.permissions.close()
             session_id = None
         return f"session:{session_id}" if session_id else "session"
 

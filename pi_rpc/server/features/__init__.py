@@ -9,7 +9,6 @@ from pi_rpc.server.features import (
     conversation,
     files,
     history,
-    observing,
     permissions,
     prompting,
     session_files,
