@@ -193,7 +193,7 @@ class _CommandCase(_Case):
         return named_secret(self._parsed, self.zones)
 
     def judged(self) -> bool:
-        return not self._parsed.too_long
+        return not self._parsed.unsure
 
     def touched_by(self, rule: Rule) -> bool:
         return rule.pattern is None or any(map(rule.matches_command, self._parsed.found))

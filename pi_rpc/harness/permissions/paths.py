@@ -8,7 +8,7 @@ files, and blocks. Does not own what follows from a zone
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -25,7 +25,7 @@ _GUARDED_NAMES = frozenset({".git", ".pi", ".agents"})
 _SECRET_FILES = ("auth.json", "models.json")
 _STORES = "pi-rpc"
 _PROCESS_SECRET = re.compile(r"/proc/(?:.+/)?(?:environ|mem|kcore)\Z")
-_OTHER_CWD = re.compile(r"/proc/(?:self|thread-self|\d+)(?:/task/\d+)?/cwd(?=/|\Z)")
+_PROCESS_EXAMPLES = ("/proc/self/environ", "/proc/1/environ", "/proc/self/task/1/environ")
 _IGNORABLE = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]")
 """What some file systems leave out of names, as git learned."""
 
@@ -44,6 +44,8 @@ class Zones:
         """``additional`` directories count as inside, ``readable`` folders only for reading."""
         self.cwd = Path(os.path.realpath(cwd))
         self._agent_dir = Path(os.path.realpath(agent_dir))
+        base = folded(str(self._agent_dir)).rstrip("/")
+        self._secrets = tuple(f"{base}/{name}" for name in (*_SECRET_FILES, _STORES))
         self._inside = tuple(
             dict.fromkeys((self.cwd, *(Path(os.path.realpath(each)) for each in additional)))
         )
@@ -85,8 +87,8 @@ class Zones:
         text = folded(str(real))
         if text.startswith("/proc/") and _PROCESS_SECRET.match(text):
             return True
-        files, store = self._secret_names()
-        if text in files or text == store or text.startswith(store + "/"):
+        *files, store = self._secrets
+        if text in files or text == store or text.startswith(f"{store}/"):
             return True
         try:
             status = real.stat()
@@ -94,11 +96,10 @@ class Zones:
             return False
         return (status.st_dev, status.st_ino) in self.secret_files()
 
-    def holds_secrets(self, real: Path) -> bool:
-        """Whether the real path is a folder with secrets somewhere below."""
-        text = folded(str(real)).rstrip("/")
-        held = (f"{folded(str(self._agent_dir))}/", "/proc/")
-        return any(each.startswith(f"{text}/") for each in held)
+    def secret_names(self) -> Sequence[str]:
+        """The folded paths of secret files, for comparing with what has wildcards."""
+        *files, store = self._secrets
+        return (*files, store, f"{store}/permissions.json", *_PROCESS_EXAMPLES)
 
     def secret_files(self) -> frozenset[tuple[int, int]]:
         """Device and number of each credential file that exists, whatever it is called."""
@@ -111,9 +112,10 @@ class Zones:
             found.add((status.st_dev, status.st_ino))
         return frozenset(found)
 
-    def _secret_names(self) -> tuple[frozenset[str], str]:
-        base = folded(str(self._agent_dir))
-        return frozenset(f"{base}/{name}" for name in _SECRET_FILES), f"{base}/{_STORES}"
+    def holds_secrets(self, real: Path) -> bool:
+        """Whether the real path is a folder with secrets somewhere below."""
+        text = folded(str(real)).rstrip("/")
+        return any(each.startswith(f"{text}/") for each in (*self._secrets, "/proc/"))
 
     def _is_guarded(self, real: Path, root: Path) -> bool:
         if _is_below(real, self._agent_dir):

@@ -1,0 +1,302 @@
+"""Programs and options that always ask, because what they do is not in their name.
+
+Owns these tables. They are for plain commands that a rule allows: a rule about ``git`` is not meant
+for ``git -c core.pager=…``. No such list is complete; it is why a rule should be narrow.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+__all__ = ["SHELLS", "program_name", "risk"]
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+SHELLS = _names(
+    """
+    ash bash csh dash elvish fish ksh mksh nu oksh pwsh rbash sh tcsh xonsh yash zsh
+    """
+)
+_INTERPRETERS = _names(
+    """
+    bun deno elixir erl escript expect gjs groovy guile iex irb jshell julia lua luajit node nodejs
+    osascript perl php pypy python pythonw qjs racket rscript ruby runghc scala swift tclsh ts-node
+    tsx wish
+    """
+)
+_RUNS_OTHERS = _names(
+    """
+    arch at atrm batch busybox catchsegv chroot chrt cpulimit crontab daemonize dbus-run-session
+    doas emacs entr env faketime fakeroot firejail flock gdb gdbserver hyperfine ionice launchctl
+    lldb ltrace nice nohup nsenter numactl open parallel perf pkexec prlimit proot proxychains
+    rlwrap run-parts run0 runcon runuser screen script setarch setpriv setsid sg ssh sshpass
+    start-stop-daemon stdbuf strace su sudo sudoedit systemd-run taskset time timeout tmux torify
+    toybox tsocks unbuffer unshare valgrind watch xargs xdg-open xvfb-run
+    """
+)
+_OF_THE_SHELL = _names(
+    """
+    . alias bind builtin command compgen complete compopt coproc declare disown enable eval exec
+    export fc getopts hash history let local mapfile read readarray readonly set shopt source trap
+    typeset unalias unset
+    """
+)
+_WITH_COMMANDS_INSIDE = _names(
+    """
+    awk bc dc ed emacsclient ex ftp gawk gnuplot info jed less lftp m4 man mawk more most mysql nano
+    nawk ncat nc netcat nvim octave original-awk pg pico psql rview rvim scp sftp socat sqlite
+    sqlite3 tcpdump telnet vi view vim vimdiff vimtutor w3m zless zmore
+    """
+)
+_HARMLESS = _names("--help --version -h -v -V")
+_SAFE_OPTIONS = {
+    "python": frozenset(["-m", "-u", "-B", "-I", "-E", "-s", "-S", "-O", "-OO", "-b", "-q", "-VV"]),
+    "pypy": frozenset(["-m", "-u", "-B", "-I", "-E", "-s", "-S", "-O", "-OO"]),
+    "node": frozenset({"--test", "--check"}),
+}
+_NO_SCRIPT = re.compile(r"-|/dev/(?:stdin|fd/.*)|/proc/.*")
+
+
+@dataclass(frozen=True, slots=True)
+class _Options:
+    """Options of a program that run something or write somewhere."""
+
+    short: str = ""
+    """Letters; wherever they are among others in a word with one dash."""
+    long: tuple[str, ...] = ()
+    """Without dashes; any abbreviation counts."""
+    words: tuple[str, ...] = ()
+    """Whole words, such as actions of find or commands of git; also with ``=`` and a value."""
+    bare_first: bool = False
+    """The first word has options without a dash."""
+    inside: str = ""
+    """A pattern that may be in no word."""
+
+    def first_in(self, arguments: Sequence[str]) -> str:
+        """The first of ``arguments`` that is such an option; empty: none."""
+        inside = re.compile(self.inside) if self.inside else None
+        for index, word in enumerate(arguments):
+            name = word.partition("=")[0]
+            if name in self.words or (inside is not None and inside.search(word)):
+                return word
+            if word.startswith("--"):
+                asked = name[2:]
+                if asked and any(each.startswith(asked) for each in self.long):
+                    return word
+            elif (word.startswith("-") and len(word) > 1) or (self.bare_first and index == 0):
+                if any(letter in self.short for letter in word):
+                    return word
+                if name[1:] in self.long:  # programs that take long options with one dash
+                    return word
+        return ""
+
+
+_GIT_COMMANDS = _names(
+    """
+    archimport bisect bundle config credential credential-cache credential-store cvsexportcommit
+    cvsimport cvsserver daemon difftool fast-import filter-branch for-each-repo gui help hook
+    http-backend http-fetch http-push imap-send instaweb maintenance mergetool p4 quiltimport
+    request-pull send-email shell sh-i18n submodule svn upload-archive upload-pack var web--browse
+    worktree
+    """
+)
+_GIT_READS_CONFIG = _names("--get --get-all --get-regexp --list -l get list")
+_COMPILER = _Options(
+    short="B",
+    long=("wrapper", "specs", "plugin"),
+    inside=r"^@|^-fplugin|^-specs|^-load|^-Xclang|^-wrapper|^-fpass-plugin",
+)
+_OPTIONS: dict[str, _Options] = {
+    "ack": _Options(long=("pager", "ackrc")),
+    "ag": _Options(long=("pager",)),
+    "bsdtar": _Options(short="I", long=("use-compress-program",), bare_first=True),
+    "bzip2": _Options(),
+    "cargo": _Options(long=("config",), inside=r"^-Z"),
+    "cc": _COMPILER,
+    "clang": _COMPILER,
+    "clang++": _COMPILER,
+    "cpio": _Options(short="FO", long=("rsh-command", "to-stdout", "file"), inside=":"),
+    "csplit": _Options(short="f", long=("prefix",)),
+    "curl": _Options(
+        short="oOKJcDT",
+        long=(
+            "output", "output-dir", "remote-name", "remote-name-all", "config", "cookie-jar",
+            "dump-header", "trace", "trace-ascii", "stderr", "libcurl", "upload-file", "engine",
+            "hsts", "alt-svc", "etag-save", "create-dirs",
+        ),
+    ),
+    "date": _Options(short="s", long=("set",)),
+    "delta": _Options(long=("pager",)),
+    "eslint": _Options(
+        short="co", long=("config", "rulesdir", "plugin", "output-file", "parser", "format"),
+    ),
+    "fd": _Options(short="xX", long=("exec", "exec-batch")),
+    "fdfind": _Options(short="xX", long=("exec", "exec-batch")),
+    "find": _Options(
+        words=(
+            "-exec", "-execdir", "-ok", "-okdir", "-delete", "-fprint", "-fprint0", "-fprintf",
+            "-fls", "-files0-from",
+        )
+    ),
+    "g++": _COMPILER,
+    "gcc": _COMPILER,
+    "go": _Options(
+        long=("exec", "toolexec", "vettool", "overlay", "modfile"),
+        words=("generate", "-exec", "-toolexec", "-vettool", "-w"),
+    ),
+    "gpg": _Options(short="o", long=("output", "photo-viewer", "agent-program", "homedir")),
+    "jest": _Options(short="c", long=("config", "runner", "testrunner", "globalsetup")),
+    "make": _Options(
+        short="fCIE", long=("eval", "file", "makefile", "directory", "include-dir"), inside="="
+    ),
+    "gmake": _Options(
+        short="fCIE", long=("eval", "file", "makefile", "directory", "include-dir"), inside="="
+    ),
+    "nmap": _Options(inside=r"^-o|^--script|^--datadir|^--interactive"),
+    "npm": _Options(
+        short="c",
+        long=(
+            "call", "script-shell", "prefix", "node-options", "shell", "userconfig",
+            "globalconfig", "editor", "viewer", "git",
+        ),
+        words=("exec", "x", "config", "set", "explore", "edit"),
+    ),
+    "npx": _Options(short="c", long=("call", "node-options", "shell", "script-shell")),
+    "openssl": _Options(words=("-out", "-engine", "-provider", "-writerand", "engine")),
+    "patch": _Options(short="eo", long=("ed", "output", "get")),
+    "pip": _Options(long=("index-url", "extra-index-url", "config-settings", "python")),
+    "printf": _Options(short="v"),
+    "pytest": _Options(
+        short="pco", long=("override-ini", "rootdir", "confcutdir", "pdbcls", "basetemp")
+    ),
+    "rg": _Options(long=("pre", "hostname-bin")),
+    "rsync": _Options(
+        short="eM", long=("rsh", "rsync-path", "remote-option", "daemon"), inside=":"
+    ),
+    "sdiff": _Options(short="o", long=("output",)),
+    "shuf": _Options(short="o", long=("output",)),
+    "sort": _Options(
+        short="oT", long=("output", "compress-program", "temporary-directory", "files0-from")
+    ),
+    "split": _Options(long=("filter",)),
+    "tar": _Options(
+        short="IF",
+        long=(
+            "to-command", "checkpoint-action", "use-compress-program", "info-script",
+            "new-volume-script", "rsh-command", "rmt-command", "absolute-names",
+        ),
+        bare_first=True,
+        inside=":",  # another machine, reached with a program
+    ),
+    "test": _Options(words=("-v", "-R")),
+    "tree": _Options(short="oR", long=("output",)),
+    "tsc": _Options(long=("project", "outdir", "outfile", "build"), short="p"),
+    "wait": _Options(short="p"),
+    "jobs": _Options(short="x"),
+    "wget": _Options(
+        short="eOPoai",
+        long=(
+            "execute", "output-document", "directory-prefix", "output-file", "append-output",
+            "use-askpass", "config", "input-file", "post-file", "body-file", "save-cookies",
+            "warc-file", "rejected-log", "hsts-file",
+        ),
+    ),
+    "zip": _Options(short="T", long=("unzip-command", "test")),
+}  # fmt: skip
+_OPTIONS["gtar"] = _OPTIONS["tar"]
+_OPTIONS["gfind"] = _OPTIONS["find"]
+
+_PLAIN_SED = re.compile(
+    r"(?:-n|-E|-r|-nE|-En|-nr|-s|-u|-z)"
+    r"|(?:(?:\d+|\$)(?:,(?:\d+|\$))?)?[pdq=]"
+    r"|s([/|,#])(?:(?!\1)[^\\\n]|\\[^\n])*\1(?:(?!\1)[^\\\n]|\\[^\n])*\1[gIip0-9]*"
+)
+_VERSION = re.compile(r"(?<=[a-z])[\d.]+\Z")
+
+
+def program_name(word: str) -> str:
+    """The plain name of the program that ``word`` calls, whatever its folder, case and version."""
+    name = word.rpartition("/")[2].casefold()
+    return _VERSION.sub("", name.removesuffix(".exe"))
+
+
+def risk(words: Sequence[str]) -> str:
+    """Why the simple command ``words`` always asks; empty: rules may decide about it."""
+    program, arguments = program_name(words[0]), words[1:]
+    exact = words[0].rpartition("/")[2].casefold().removesuffix(".exe")
+    for name in (program, exact):
+        if name in _RUNS_OTHERS or name.startswith(("ld-linux", "ld.so", "ld-musl")):
+            return f"`{name}` runs other programs"
+        if name in _OF_THE_SHELL:
+            return f"`{name}` changes what commands mean, or runs others"
+        if name in _WITH_COMMANDS_INSIDE:
+            return f"`{name}` can be told to run commands"
+    if program in SHELLS or program in _INTERPRETERS:
+        return _interpreting(program, arguments)
+    if program == "git":
+        return _git(arguments)
+    if program in {"sed", "gsed"}:
+        return _sed(arguments)
+    options = _OPTIONS.get(program) or _OPTIONS.get(exact)
+    found = options.first_in(arguments) if options else ""
+    return f"`{program} {found}` can run other programs or write elsewhere" if found else ""
+
+
+def _interpreting(program: str, arguments: Sequence[str]) -> str:
+    """A script in a file is a program like others; what is in words or comes in is not."""
+    safe = _SAFE_OPTIONS.get(program, frozenset())
+    for word in arguments:
+        if word in _HARMLESS:
+            return "" if len(arguments) == 1 else f"`{program}` with more than `{word}`"
+        if word in safe:
+            if word == "-m":
+                return ""
+            continue
+        if _NO_SCRIPT.fullmatch(word):
+            break
+        if word.startswith(("-", "+")):
+            return f"`{program} {word}` can run what is written in the command"
+        return ""
+    return f"`{program}` runs what it reads from its input"
+
+
+def _git(arguments: Sequence[str]) -> str:
+    first = next((i for i, word in enumerate(arguments) if not word.startswith("-")), None)
+    before = arguments[: first if first is not None else len(arguments)]
+    harmless = {"--no-pager", "--version", "--help", "-P", "--no-optional-locks"}
+    for word in before:
+        if word not in harmless:
+            return f"`git {word}` can make git run other programs"
+    if first is None:
+        return ""
+    command, rest = arguments[first], arguments[first + 1 :]
+    if command == "config" and rest and rest[0] in _GIT_READS_CONFIG:
+        return ""
+    if command in _GIT_COMMANDS:
+        return f"`git {command}` can make git run other programs"
+    options = _Options(
+        short="O" if command == "grep" else "xio" if command in {"rebase", "archive"} else "",
+        long=(
+            "upload-pack", "receive-pack", "exec", "output", "output-directory", "template",
+            "config", "ext-diff", "textconv", "open-files-in-pager", "separate-git-dir",
+            "git-dir", "editor", "strategy", "gpg-sign", "remote", "no-index", "contents",
+        ),
+        inside=r"^[A-Za-z0-9+.-]+::",
+    )  # fmt: skip
+    found = options.first_in(rest)
+    if not found and command in {"clone", "fetch-pack", "ls-remote", "init"}:
+        found = _Options(short="cu").first_in(rest)
+    return f"`git {command} {found}` can run other programs or write elsewhere" if found else ""
+
+
+def _sed(arguments: Sequence[str]) -> str:
+    """Only scripts that print, delete and replace are known to do nothing else."""
+    scripts = [word for word in arguments if word.startswith("-")]
+    script = next((word for word in arguments if not word.startswith("-")), "")
+    for word in [*scripts, script]:
+        if not _PLAIN_SED.fullmatch(word):
+            return f"`sed {word}` can run commands or write files"
+    return ""
