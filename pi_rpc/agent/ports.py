@@ -4,11 +4,11 @@ Owns the interfaces only. Local implementations are in ``pi_rpc.tools``; the hos
 the editor's truth. Paths are absolute. Every method that fails raises ``PortError`` with a text a
 model or a person can act on."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 from pi_rpc.agent.review import NobodyReviews, Reviewer
 from pi_rpc.agent.seen_files import SeenFiles
@@ -16,8 +16,10 @@ from pi_rpc.llm.abort import AbortSignal
 
 __all__ = [
     "Asker",
+    "BusyShell",
     "Choice",
     "CommandExit",
+    "Document",
     "FileChange",
     "FileChangeKind",
     "FileChanges",
@@ -68,8 +70,27 @@ class FileStat:
     mode: int
 
 
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A file as an editor shows it, in front of the one on the disk."""
+
+    content: bytes
+    """What the file would hold if it were saved, without a byte order mark."""
+    version: int
+    """The editor's number of this content."""
+    disk: Hashable
+    """Names what the file on the disk holds; see ``SeenFiles``."""
+    is_saved: bool
+    """The disk holds the same text, but for line endings and a line break at the end."""
+
+
 class OpenFile(Protocol):
     """A regular file open for reading."""
+
+    @property
+    def document(self) -> Document | None:
+        """What is read, where an editor shows it; None: it is the file on the disk."""
+        ...
 
     async def read(self, size: int) -> bytes:
         """The next bytes, at most ``size``; empty at the end."""
@@ -91,6 +112,8 @@ class Written:
     unsaved: str = ""
     """Why it stands in an editor only and the disk has the older content, in words that follow
     "because"; empty: it is on the disk."""
+    disk: Hashable | None = None
+    """Names what the file holds that an editor has saved; None: the content itself, or older."""
 
 
 class FileSystem(Protocol):
@@ -167,6 +190,16 @@ class Shell(Protocol):
 
     async def aclose(self) -> None:
         """End whatever commands left in the background."""
+        ...
+
+
+@runtime_checkable
+class BusyShell(Protocol):
+    """What a ``Shell`` may offer beside: whether something it started still runs."""
+
+    @property
+    def is_busy(self) -> bool:
+        """A command runs, or has left something in the background."""
         ...
 
 

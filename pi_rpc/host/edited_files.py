@@ -16,9 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pi_rpc._os.threads import run_blocking
-from pi_rpc.agent.ports import FileStat, FileSystem, OpenFile, PortError, Written
+from pi_rpc.agent.ports import Document, FileStat, FileSystem, OpenFile, PortError, Written
 from pi_rpc.host.editor import DocumentText, Editor, NoAnswerError, NoEditor, OpenDocument
 from pi_rpc.host.text_edits import text_edits
+from pi_rpc.tools._freshness import disk_mark, unseen_changes
 from pi_rpc.tools._paths import display_text
 from pi_rpc.tools._truncate import format_size
 
@@ -79,7 +80,7 @@ class EditedFiles:
         """What the editor shows, or the file on the disk."""
         shown = await self._shown(path)
         if shown is not None:
-            yield _OpenDocument(shown.content)
+            yield _OpenDocument(await self._on_disk(path, shown))
             return
         async with self._files.open(path) as file:
             yield file
@@ -139,7 +140,7 @@ class EditedFiles:
         self._check(path, shown, data, base, was_dirty=was_dirty)
         wanted = _text_for(data, shown)
         if wanted == shown.text:
-            return await self._written(shown, was_dirty=was_dirty, edited=False)
+            return await self._written(path, shown, was_dirty=was_dirty, edited=False)
         edits = await run_blocking(text_edits, shown.text, wanted, self.editor.position_encoding)
         uri = shown.document.uri
         problem, by_version = "", False
@@ -161,7 +162,7 @@ class EditedFiles:
                 "not known whether it did. Read the file before you go on.",
             )
         if _same(after.text, wanted):
-            return await self._written(after, was_dirty=was_dirty, edited=True)
+            return await self._written(path, after, was_dirty=was_dirty, edited=True)
         if by_version or after.text != shown.text:
             raise _moved_on(path)
         raise PortError(
@@ -177,11 +178,7 @@ class EditedFiles:
         if base is not None and _without_bom(base) != shown.content:
             raise _moved_on(path)
         if base is None and was_dirty:
-            raise PortError(
-                "changed",
-                f"{_name(path)} is open in the editor with unsaved changes that you have not seen, "
-                "so it was left alone. Read it first.",
-            )
+            raise unseen_changes(_name(path))
         if not self.editor.can_edit:
             raise PortError(
                 "not_permitted",
@@ -195,7 +192,9 @@ class EditedFiles:
                 f"{format_size(MAX_DOCUMENT_BYTES)}. Ask the person to close it.",
             )
 
-    async def _written(self, shown: _Shown, *, was_dirty: bool, edited: bool) -> Written:
+    async def _written(
+        self, path: Path, shown: _Shown, *, was_dirty: bool, edited: bool
+    ) -> Written:
         """Save what was saved before; how the write went as a whole."""
         self._used.add(shown.document.uri)
         unsaved, altered = "", False
@@ -207,7 +206,8 @@ class EditedFiles:
             unsaved = "the editor did not save it"
         elif edited:
             altered = await self._altered_by_saving(shown)
-        return Written(content=shown.content, altered=altered, unsaved=unsaved)
+        disk = None if unsaved else (await disk_mark(self._files, path))[0]
+        return Written(content=shown.content, altered=altered, unsaved=unsaved, disk=disk)
 
     async def _altered_by_saving(self, shown: _Shown) -> bool:
         """Editors may format what they save."""
@@ -268,6 +268,12 @@ class EditedFiles:
             self._used.add(document.uri)
         return shown
 
+    async def _on_disk(self, path: Path, shown: _Shown) -> Document:
+        """The document, beside what the disk has of it."""
+        mark, data = await disk_mark(self._files, path)
+        is_saved = data is not None and await run_blocking(_is_text_of, shown.text, data)
+        return Document(shown.content, shown.version, mark, is_saved)
+
     async def _ask(self, document: OpenDocument) -> _Shown | None:
         """The document as it is now; None: it is not open, or large and not changed."""
         if not self._is_dirty(document) and await self._is_large(document.path):
@@ -298,8 +304,9 @@ class EditedFiles:
 class _OpenDocument:
     """What an editor shows, as an open file."""
 
-    def __init__(self, content: bytes) -> None:
-        self._content = content
+    def __init__(self, document: Document) -> None:
+        self.document = document
+        self._content = document.content
         self._position = 0
 
     async def read(self, size: int) -> bytes:
@@ -342,6 +349,14 @@ def _text_for(data: bytes, shown: _Shown) -> str:
 def _same(one: str, other: str) -> bool:
     """Alike but for line endings and a line break at the end, which some editors see to."""
     return one == other or _plain(one) == _plain(other)
+
+
+def _is_text_of(text: str, data: bytes) -> bool:
+    try:
+        saved = data.decode()
+    except UnicodeDecodeError:
+        return False
+    return _same(text.removeprefix(_BOM), saved.removeprefix(_BOM))
 
 
 def _plain(text: str) -> str:

@@ -14,18 +14,23 @@ from pathlib import Path
 import anyio
 
 from pi_rpc._os.threads import run_blocking
-from pi_rpc.agent.ports import FileStat, PortError, ToolContext, Written
+from pi_rpc.agent.ports import FileStat, FileSystem, PortError, ToolContext, Written
+from pi_rpc.agent.seen_files import SeenFiles
 from pi_rpc.agent.tool import ToolFailure
+from pi_rpc.tools._bases import Base
 from pi_rpc.tools._paths import display_path
 
 __all__ = [
     "DIGEST_LIMIT",
     "ContentMark",
-    "changed_since_read",
     "differs",
+    "disk_mark",
     "mark_of",
     "note_written",
+    "refuse_changed",
+    "refuse_changed_below",
     "unsaved_note",
+    "unseen_changes",
     "written_note",
 ]
 
@@ -81,28 +86,72 @@ def _of_stat(stat: FileStat) -> Hashable:
     return (stat.size, stat.mtime_ns)
 
 
+async def disk_mark(files: FileSystem, path: Path) -> tuple[Hashable, bytes | None]:
+    """The name of what a file holds, and its content unless there is none or it is large."""
+    try:
+        stat = await files.stat(path)
+        data = await files.read(path, limit=DIGEST_LIMIT) if stat.size <= DIGEST_LIMIT else None
+    except PortError as error:
+        return error.code, None
+    if data is None:
+        return _of_stat(stat), None
+    return await run_blocking(mark_of, data, stat), data
+
+
 async def note_written(
-    context: ToolContext, path: Path, real_path: Path, data: bytes, written: Written
+    context: ToolContext, real_path: Path, base: Base, data: bytes, written: Written
 ) -> None:
     """The model knows the file now as what it has written. Not cut short by cancellation."""
     content = data if written.content is None else written.content
+    disk = written.disk
+    if written.unsaved and base.document is not None:
+        disk = base.document.disk
     if len(content) <= min(_SMALL, DIGEST_LIMIT):
-        context.seen.note(real_path, mark_of(content, _NO_STAT))
+        context.seen.note(real_path, mark_of(content, _NO_STAT), disk)
         return
     with anyio.CancelScope(shield=True):
         try:
-            stat = await context.files.stat(path)
+            stat = await context.files.stat(real_path)
         except PortError:  # taken away at once: as what was written, it is not there any more
             stat = _NO_STAT
-        context.seen.note(real_path, await run_blocking(mark_of, content, stat))
+        context.seen.note(real_path, await run_blocking(mark_of, content, stat), disk)
 
 
-def changed_since_read(shown: str) -> ToolFailure:
-    """The model believes the file to be something else than it is."""
-    return ToolFailure(
-        f"{shown} has changed since you last read it, on disk or in the editor, so it was left "
-        "alone. Read it again and repeat what is still needed.",
+async def refuse_changed(seen: SeenFiles, real_path: Path, base: Base, shown: str) -> None:
+    """Fail if the file is not what the model believes it to be."""
+    known = seen.mark_of(real_path)
+    if known is None or base.stat is None:
+        return
+    if await run_blocking(differs, known, base.data, base.stat):
+        raise ToolFailure(
+            f"{shown} has changed since you last read it, on disk or in the editor, so it was left "
+            "alone. Read it again and repeat what is still needed.",
+            {"code": "changed"},
+        )
+    refuse_changed_below(seen.disk_of(real_path), base, shown)
+
+
+def refuse_changed_below(known_disk: Hashable | None, base: Base, shown: str) -> None:
+    """Fail if the file on the disk is another than ``known_disk``, below a document that an editor
+    shows and would sooner or later save over it."""
+    document = base.document
+    if document is None or document.is_saved or known_disk in {None, document.disk}:
+        return
+    raise ToolFailure(
+        f"{shown} has changed on disk since you last read it, below what the editor shows of it, "
+        "so it was left alone. Look at the file on disk with a command, read it again for what the "
+        "editor shows, and repeat what is still needed; only the person can say which of the two "
+        "is to stay.",
         {"code": "changed"},
+    )
+
+
+def unseen_changes(shown: str) -> PortError:
+    """What the person has typed would be replaced unseen."""
+    return PortError(
+        "changed",
+        f"{shown} is open in the editor with unsaved changes that you have not seen, so it was "
+        "left alone. Read it first.",
     )
 
 

@@ -16,11 +16,11 @@ import anyio
 
 from pi_rpc._os.files import atomic_replace
 from pi_rpc._os.threads import run_blocking
-from pi_rpc.agent.ports import FileStat, PortError, PortErrorCode, Written
+from pi_rpc.agent.ports import FileStat, OpenFile, PortError, PortErrorCode, Written
 from pi_rpc.tools._paths import display_text
 from pi_rpc.tools._truncate import format_size
 
-__all__ = ["PIECE", "LocalFiles", "LocalOpenFile"]
+__all__ = ["PIECE", "LocalFiles", "LocalOpenFile", "read_whole"]
 
 PIECE = 256 * 1024
 """Bytes read at most in one visit of a file thread."""
@@ -80,17 +80,8 @@ class LocalFiles:
         """The whole file; ``too_large`` when it has more than ``limit`` bytes.
 
         The size the system reports is not relied on: some files have none, others grow."""
-        pieces: list[bytes] = []
-        size = 0
         async with self.open(path) as file:
-            if limit is not None and (known := await run_blocking(file.size)) > limit:
-                raise _too_large(path, known, limit)
-            while piece := await file.read(PIECE):
-                size += len(piece)
-                if limit is not None and size > limit:
-                    raise _too_large(path, size, limit)
-                pieces.append(piece)
-        return b"".join(pieces)
+            return await read_whole(file, path, limit, known_size=await run_blocking(file.size))
 
     async def write(self, path: Path, data: bytes, *, base: bytes | None = None) -> Written:
         """Replace the file as one step, creating parents; the old content survives a failure.
@@ -114,8 +105,28 @@ class LocalFiles:
         await run_blocking(_set_mode, path, mode)
 
 
+async def read_whole(
+    file: OpenFile, path: Path, limit: int | None = None, *, known_size: int = 0
+) -> bytes:
+    """What is left of ``file``; raises ``too_large`` when that is more than ``limit`` bytes.
+
+    ``known_size``, what the system says, saves reading where that is already more."""
+    if limit is not None and known_size > limit:
+        raise _too_large(path, known_size, limit)
+    pieces: list[bytes] = []
+    size = 0
+    while piece := await file.read(PIECE):
+        size += len(piece)
+        if limit is not None and size > limit:
+            raise _too_large(path, size, limit)
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
 class LocalOpenFile:
     """A regular file of the disk, open for reading. ``LocalFiles.open`` makes and closes it."""
+
+    document = None
 
     def __init__(self, raw: io.FileIO, path: Path) -> None:
         self._raw = raw

@@ -4,10 +4,10 @@ Owns the order of changes to a file: the calls of this process that write or edi
 one after the other, in the order in which they were made. Does not own the changes themselves.
 """
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 from weakref import WeakValueDictionary
 
 import anyio
@@ -17,7 +17,9 @@ from pi_rpc.agent.ports import FileSystem, PortError
 from pi_rpc.agent.tool import ToolFailure
 from pi_rpc.llm.abort import AbortSignal
 
-__all__ = ["encoded", "exclusive_change", "port_failures", "stop_if_aborted"]
+__all__ = ["encoded", "exclusive_change", "port_failures", "stop_if_aborted", "until_aborted"]
+
+_T = TypeVar("_T")
 
 _Locks: TypeAlias = "WeakValueDictionary[tuple[str, Path], anyio.Lock]"
 
@@ -40,6 +42,13 @@ def stop_if_aborted(signal: AbortSignal) -> None:
     """Fail if the run was aborted."""
     if signal.aborted:
         raise ToolFailure(_ABORTED)
+
+
+async def until_aborted(signal: AbortSignal, work: Callable[[], Awaitable[_T]]) -> _T:
+    """What ``work`` gives; fails at once if the run is aborted while it waits."""
+    with signal.cancel_scope():
+        return await work()
+    raise ToolFailure(_ABORTED)
 
 
 def encoded(text: str, name: str) -> bytes:

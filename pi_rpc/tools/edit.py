@@ -11,15 +11,16 @@ from typing import Any
 
 import anyio.lowlevel
 
-from pi_rpc._os.threads import run_blocking
 from pi_rpc.agent.ports import FileChange, ToolContext, Written
 from pi_rpc.agent.tool import AgentTool, OnUpdate, ToolDescription, ToolFailure, ToolResult
 from pi_rpc.llm.abort import AbortSignal
+from pi_rpc.tools._bases import Base, base_of
 from pi_rpc.tools._edited_content import EditedContent, edited_content
 from pi_rpc.tools._edits import Edit, EditError
-from pi_rpc.tools._freshness import changed_since_read, differs, note_written, written_note
+from pi_rpc.tools._freshness import note_written, written_note
 from pi_rpc.tools._paths import display_text, locations_of, resolve_path, title_path
-from pi_rpc.tools._steps import encoded, exclusive_change, port_failures, stop_if_aborted
+from pi_rpc.tools._review import Reviewed, reviewed
+from pi_rpc.tools._steps import encoded, exclusive_change, port_failures, until_aborted
 
 __all__ = ["MAX_FILE_BYTES", "edit_tool", "prepare_edit_arguments"]
 
@@ -63,7 +64,7 @@ _PARAMETERS: dict[str, Any] = {
 
 def edit_tool() -> AgentTool:
     """The ``edit`` tool. Details: ``{diff, patch, firstChangedLine, diffTruncated?, fuzzy?,
-    unsaved?}``."""
+    reviewed?, reviewDiff?, unsaved?}``: of what was written, which the person may have changed."""
     return AgentTool(
         name="edit",
         label="Edit",
@@ -135,20 +136,29 @@ async def _execute(
     with port_failures(f"Could not edit {shown}. "):
         path = resolve_path(params["path"], context.cwd)
         async with exclusive_change(context.files, path, signal) as real:
-            edited, written = await _change(context, path, real, edits, shown=shown, signal=signal)
+            final, written = await _change(context, path, real, edits, shown=shown, signal=signal)
     context.changes.changed([FileChange(path, "changed")], tool_call_id)
-    details = dict(edited.details)
-    text = f"Successfully replaced {len(edits)} block{'' if len(edits) == 1 else 's'} in {shown}."
-    if edited.fuzzy:
+    details = final.made.details | final.details
+    notes = [_told(final, len(edits), shown)]
+    if note := written_note(written, shown):
+        notes.append(note)
+    if written.unsaved:
+        details["unsaved"] = True
+    return ToolResult.of_text(
+        "\n\n".join(notes) if final.note else " ".join(notes), details=details
+    )
+
+
+def _told(final: Reviewed[EditedContent], count: int, shown: str) -> str:
+    if final.note:
+        return final.note
+    text = f"Successfully replaced {count} block{'' if count == 1 else 's'} in {shown}."
+    if final.made.fuzzy:
         text += (
             " Some oldText differed from the file in quotes, dashes or white space, "
             "and was matched nevertheless."
         )
-    if note := written_note(written, shown):
-        text += f" {note}"
-    if written.unsaved:
-        details["unsaved"] = True
-    return ToolResult.of_text(text, details=details)
+    return text
 
 
 async def _change(
@@ -159,36 +169,29 @@ async def _change(
     *,
     shown: str,
     signal: AbortSignal,
-) -> tuple[EditedContent, Written]:
+) -> tuple[Reviewed[EditedContent], Written]:
     """How the file was changed, and what became of it."""
-    files, seen = context.files, context.seen
-    with signal.cancel_scope():  # an editor may take its time
-        before = await files.stat(path)
-        data = await files.read(path, limit=MAX_FILE_BYTES)
-    stop_if_aborted(signal)
-    known = seen.mark_of(real)
-    if known is not None and await run_blocking(differs, known, data, before):
-        raise changed_since_read(shown)
-    edited: EditedContent | None = None
-    with signal.cancel_scope():
+
+    async def make(base: Base) -> EditedContent:
+        assert base.data is not None
+        data = base.data
         try:
-            edited = await edited_content(data, edits, shown)
+            return await until_aborted(signal, lambda: edited_content(data, edits, shown))
         except EditError as error:
             raise ToolFailure(str(error)) from None
-    if edited is None:
-        raise ToolFailure("Aborted.")
-    after = await files.stat(path)
-    if (before.size, before.mtime_ns) != (after.size, after.mtime_ns):
-        raise ToolFailure(
-            f"{shown} was changed by another program in the meantime, so it was left alone. Read "
-            "it again and repeat what is still needed.",
-            {"code": "changed"},
-        )
-    stop_if_aborted(signal)
+
+    final = await reviewed(
+        context,
+        real,
+        shown,
+        look=lambda: base_of(context.files, path, MAX_FILE_BYTES),
+        make=make,
+        signal=signal,
+    )
     await anyio.lowlevel.checkpoint_if_cancelled()
-    written = await files.write(path, edited.content, base=data)
-    await note_written(context, path, real, edited.content, written)
-    return edited, written
+    written = await context.files.write(path, final.content, base=final.base.data)
+    await note_written(context, real, final.base, final.content, written)
+    return final, written
 
 
 def _describe(params: Mapping[str, Any], context: ToolContext | None) -> ToolDescription:

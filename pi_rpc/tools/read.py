@@ -109,7 +109,8 @@ async def _execute(
                 await _read_lines(file, head, window, content, signal, size=stat.size)
                 result = _text_result(display_text(text), path, window)
                 real = await context.files.real_path(path)
-                context.seen.note(real, content.mark(stat))
+                disk = None if file.document is None else file.document.disk
+                context.seen.note(real, content.mark(stat), disk)
                 return result
         return await _image_result(context, path, display_text(text), image, signal)
 

@@ -4,27 +4,23 @@ Owns the result and the diff against what was there. How the file is replaced is
 port's; the order of calls on one file is ``_steps``'.
 """
 
-import contextlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import anyio.lowlevel
 
 from pi_rpc._os.threads import run_blocking
-from pi_rpc.agent.ports import FileChange, PortError, ToolContext
+from pi_rpc.agent.ports import FileChange, ToolContext, Written
 from pi_rpc.agent.tool import AgentTool, OnUpdate, ToolDescription, ToolResult
 from pi_rpc.llm.abort import AbortSignal
+from pi_rpc.tools._bases import Base, base_if_any
 from pi_rpc.tools._diff import diff_of_texts
-from pi_rpc.tools._freshness import (
-    DIGEST_LIMIT,
-    changed_since_read,
-    differs,
-    note_written,
-    written_note,
-)
+from pi_rpc.tools._freshness import DIGEST_LIMIT, note_written, unseen_changes, written_note
 from pi_rpc.tools._paths import display_text, locations_of, resolve_path, title_path
-from pi_rpc.tools._steps import encoded, exclusive_change, port_failures, stop_if_aborted
+from pi_rpc.tools._review import Reviewed, reviewed
+from pi_rpc.tools._steps import encoded, exclusive_change, port_failures
 
 __all__ = ["write_tool"]
 
@@ -46,8 +42,8 @@ _PARAMETERS: dict[str, Any] = {
 
 
 def write_tool() -> AgentTool:
-    """The ``write`` tool. Details: ``{created, diff?, patch?, firstChangedLine?,
-    unsaved?}``."""
+    """The ``write`` tool. Details: ``{created, diff?, patch?, firstChangedLine?, reviewed?,
+    reviewDiff?, unsaved?}``: of what was written, which the person may have changed."""
     return AgentTool(
         name="write",
         label="Write",
@@ -77,60 +73,67 @@ async def _execute(
     del on_update
     shown, content = display_text(params["path"]), params["content"]
     data = encoded(content, "content")
-    files = context.files
     with port_failures(f"Could not write {shown}. "):
         path = resolve_path(params["path"], context.cwd)
-        async with exclusive_change(files, path, signal) as real:
-            with signal.cancel_scope():  # an editor may take its time
-                base, details = await _compared(context, path, real, data, shown)
-            stop_if_aborted(signal)
-            await anyio.lowlevel.checkpoint_if_cancelled()
-            written = await files.write(path, data, base=base)
-            await note_written(context, path, real, data, written)
-    change = FileChange(path, "created" if details["created"] else "changed")
+        async with exclusive_change(context.files, path, signal) as real:
+            final, written = await _change(context, path, real, data, shown=shown, signal=signal)
+    is_new = final.base.stat is None
+    change = FileChange(path, "created" if is_new else "changed")
     context.changes.changed([change], tool_call_id)
+    size = len(final.content)
     text = (
-        f"Successfully wrote to {shown} ({len(data)} byte{'' if len(data) == 1 else 's'}"
-        f"{', a new file' if details['created'] else ''})."
+        f"Successfully wrote to {shown} ({size} byte{'' if size == 1 else 's'}"
+        f"{', a new file' if is_new else ''})."
     )
     if note := written_note(written, shown):
         text += f" {note}"
+    if final.note:
+        text += f"\n\n{final.note}"
+    details = {"created": is_new, **final.made.details, **final.details}
     if written.unsaved:
         details["unsaved"] = True
     return ToolResult.of_text(text, details=details)
 
 
-async def _compared(
-    context: ToolContext, path: Path, real: Path, data: bytes, shown: str
-) -> tuple[bytes | None, dict[str, Any]]:
-    """What the model believes is replaced, None where it has not seen it; and the details: whether
-    the file is new, and else what changes, where that is cheap to say.
+@dataclass(frozen=True, slots=True)
+class _Whole:
+    """The content that was given, and what it changes where that is cheap to say."""
 
-    Refuses when the file is not what the model believes.
-    """
+    content: bytes
+    details: dict[str, Any]
+
+
+async def _change(
+    context: ToolContext, path: Path, real: Path, data: bytes, *, shown: str, signal: AbortSignal
+) -> tuple[Reviewed[_Whole], Written]:
+    """How the file was changed, and what became of it."""
+    is_known = context.seen.mark_of(real) is not None
+
+    async def look() -> Base:
+        base = await base_if_any(context.files, path, DIGEST_LIMIT)
+        if base.document is not None and not base.document.is_saved and not is_known:
+            raise unseen_changes(shown)
+        return base
+
+    async def make(base: Base) -> _Whole:
+        return _Whole(data, await run_blocking(_differences, base.data, data, shown))
+
+    final = await reviewed(context, real, shown, look=look, make=make, signal=signal)
+    await anyio.lowlevel.checkpoint_if_cancelled()
+    # Of a document that the model has not seen the editor must not give up anything.
+    base = final.base.data if is_known else None
+    written = await context.files.write(path, final.content, base=base)
+    await note_written(context, real, final.base, final.content, written)
+    return final, written
+
+
+def _differences(old: bytes | None, new: bytes, shown: str) -> dict[str, Any]:
+    if old is None or max(len(old), len(new)) > _MAX_COMPARED:
+        return {}
     try:
-        found = await context.files.stat(path)
-    except PortError as error:
-        if error.code != "not_found":
-            raise
-        return None, {"created": True}
-    details: dict[str, Any] = {"created": False}
-    if found.kind != "file":
-        return None, details  # the write says what is wrong
-    known = context.seen.mark_of(real)
-    is_small = max(found.size, len(data)) <= _MAX_COMPARED
-    old: bytes | None = None
-    if known is not None or is_small:
-        limit = _MAX_COMPARED if known is None else DIGEST_LIMIT
-        with contextlib.suppress(PortError):  # may be written, though not compared
-            old = await context.files.read(path, limit=limit)
-    if known is not None and await run_blocking(differs, known, old, found):
-        raise changed_since_read(shown)
-    if old is not None and is_small:
-        with contextlib.suppress(UnicodeDecodeError):
-            before, after = old.decode(), data.decode()
-            details |= (await run_blocking(diff_of_texts, before, after, shown)).details()
-    return (None if known is None else old), details
+        return diff_of_texts(old.decode(), new.decode(), shown).details()
+    except UnicodeDecodeError:
+        return {}
 
 
 def _describe(params: Mapping[str, Any], context: ToolContext | None) -> ToolDescription:

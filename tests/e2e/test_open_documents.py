@@ -151,6 +151,32 @@ async def test_what_the_person_types_after_a_read_must_be_read_before_it_is_chan
         assert buffer.text == "1\nand more\n"
 
 
+async def test_a_file_that_changes_below_typed_text_must_be_read_before_it_is_edited(
+    project: Path,
+) -> None:
+    path = project / "f.txt"
+    path.write_text("one\n")
+    calls = (
+        [call("read", path="f.txt")],
+        [say("seen")],
+        [edit("f.txt", "typed", "edited")],
+        [call("read", path="f.txt")],
+        [edit("f.txt", "typed", "edited")],
+    )
+    async with buffers(project, *calls) as shown:
+        buffer = shown.show(path, typed="typed\n")
+        await shown.prompt()
+        path.write_text("somebody else's\n")
+        edited, read, again = await shown.prompt()
+        assert edited["isError"]
+        assert "has changed on disk since you last read it" in said(edited)
+        assert edited["result"]["details"]["code"] == "changed"
+        assert said(read) == "typed\n"
+        assert not again["isError"]
+        assert buffer.text == "edited\n"
+    assert path.read_text() == "somebody else's\n"
+
+
 async def test_typed_text_that_the_model_has_not_seen_is_not_replaced_as_a_whole(
     project: Path,
 ) -> None:
