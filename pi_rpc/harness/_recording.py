@@ -6,7 +6,8 @@ what became of the files when the run has ended. Does not own the store
 (``pi_rpc.harness.checkpoints``).
 
 The order holds whatever is killed when: first the old content is in the store, then the journal
-names it and what is about to be written, and only then is the file changed.
+names it and what is about to be written, and only then is the file changed. By then both have
+reached the disk; what the journal says of later changes to the file reaches it when the run ends.
 """
 
 from collections.abc import Callable, Sequence
@@ -177,7 +178,8 @@ class Recording:
             saved.previous = saved.before
             saved.after = None if data is None else digest_of(data)
             self._append([saved])
-            self._store.confirm(kept)
+            if kept:
+                self._store.confirm(self.checkpoint.session_id, self.checkpoint.id, kept)
         except OSError as error:
             saved.reason = f"it could not be saved: {error.strerror or error}"
             self._append_anyway([saved])
@@ -293,7 +295,7 @@ class Recording:
             if not self._begun:
                 lines.insert(0, checkpoint.head())
             store.append(checkpoint.session_id, checkpoint.id, [*lines, checkpoint.end()])
-            store.confirm({checkpoint.diff: data})
+            store.confirm(checkpoint.session_id, checkpoint.id, {checkpoint.diff: data})
             store.prune_if_due()
         except OSError as error:
             self._warn_once(f"the checkpoint could not be written: {error.strerror or error}")

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 import anyio
 
 from pi_rpc._os.parent import wait_parent_gone
+from pi_rpc._os.scratch import remove_abandoned
+from pi_rpc._os.threads import run_blocking
 from pi_rpc.host.host import SessionOptions
 from pi_rpc.host.services import Services
 from pi_rpc.jsonrpc.peer import Peer
@@ -63,6 +65,7 @@ async def serve(
         task_group.start_soon(_end_on_signal, connection, early)
         task_group.start_soon(_end_with_client, connection)
         task_group.start_soon(_preload, connection)
+        task_group.start_soon(_clear_away, connection)
         try:
             await peer.serve()
         finally:
@@ -109,3 +112,9 @@ async def _preload(connection: Connection) -> None:
     """Import what a first prompt needs while the client is busy with the answer to initialize."""
     await anyio.to_thread.run_sync(connection.services.preload, abandon_on_cancel=True)
     await connection.services.look_for_local_servers()
+
+
+async def _clear_away(connection: Connection) -> None:
+    """Remove temporary folders of daemons that were killed, when nobody is waiting for us."""
+    await connection.initialized.wait()
+    await run_blocking(remove_abandoned, abandon_on_cancel=True)

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from tests.e2e.buffers import ABILITIES, Buffers
@@ -219,6 +220,30 @@ async def test_a_deleted_session_leaves_no_contents_and_an_ephemeral_one_never_h
         named = {**own, "checkpointId": (await newest(client, **own))["checkpointId"]}
         await client.request("checkpoint/restore", named)
         assert (project / "a").read_text() == "secret"
+
+
+async def test_what_an_ephemeral_session_of_a_killed_process_has_saved_goes_with_the_next_start(
+    project: Path, home: Path, tmp_path: Path
+) -> None:
+    (project / "a").write_text("secret")
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    environ = {"TMPDIR": str(temporary)}
+    replies = [[edit("a", "secret", "public")], [say("x"), hold()]]
+    async with editor(home, replies, cwd=project, initialize=FULL, environ=environ) as client:
+        params = {"cwd": str(project), "ephemeral": True, "permissionMode": "full"}
+        own = {"sessionId": (await client.request("session/new", params))["sessionId"]}
+        await client.request("prompt", {**own, "message": "go", "wait": "accepted"})
+        await client.until("tool_execution_end")
+        os.kill(client.process.pid, 9)
+        await client.ended()
+    (left,) = temporary.iterdir()
+    assert files(left)
+    os.utime(left, (0, 0))
+    async with editor(home, cwd=project, initialize=FULL, environ=environ):
+        with anyio.fail_after(20):
+            while left.exists():
+                await anyio.sleep(0.01)
 
 
 async def test_no_checkpoints_are_made_where_the_settings_leave_no_room(

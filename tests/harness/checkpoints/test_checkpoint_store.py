@@ -21,7 +21,7 @@ def put(store: CheckpointStore, number: int, data: bytes, *, session: str = SESS
     digest = store.put(data)
     head = {"v": 1, "id": name, "pid": os.getpid()}
     store.append(session, name, [head, {"path": "/f", "before": digest}, {"end": "now"}])
-    store.confirm({digest: data})
+    store.confirm(session, name, {digest: data})
     return digest
 
 
@@ -151,27 +151,29 @@ def test_a_content_that_is_pruned_before_its_journal_is_written_is_put_back(
     digest = store.put(b"needed")
     older(tmp_path)
     CheckpointStore(tmp_path).prune()
-    store.append(SESSION, "cp_" + "0" * 17, [{"v": 1}, {"path": "/f", "before": digest}])
-    store.confirm({digest: b"needed"})
+    name = "cp_" + "0" * 17
+    store.append(SESSION, name, [{"v": 1}, {"path": "/f", "before": digest}])
+    store.confirm(SESSION, name, {digest: b"needed"})
     assert store.get(digest) == b"needed"
 
 
 def test_a_content_that_is_touched_while_others_prune_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from pi_rpc.harness import checkpoint_store
+    from pi_rpc.harness import _pruning
 
     store = CheckpointStore(tmp_path)
     digest = store.put(b"needed")
     older(tmp_path)
-    throw_away = checkpoint_store._throw_away
+    throw_away = _pruning._throw_away
 
     def late(path: Path, began_ns: int) -> None:
-        store.append(SESSION, "cp_" + "0" * 17, [{"v": 1}, {"path": "/f", "before": digest}])
-        store.confirm({digest: b"needed"})
+        name = "cp_" + "0" * 17
+        store.append(SESSION, name, [{"v": 1}, {"path": "/f", "before": digest}])
+        store.confirm(SESSION, name, {digest: b"needed"})
         throw_away(path, began_ns)
 
-    monkeypatch.setattr(checkpoint_store, "_throw_away", late)
+    monkeypatch.setattr(_pruning, "_throw_away", late)
     assert CheckpointStore(tmp_path).prune()
     assert store.get(digest) == b"needed"
 
@@ -197,7 +199,8 @@ def test_only_one_prunes_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     put(store, 1, b"x")
     seen: list[Any] = []
     monkeypatch.setattr(
-        CheckpointStore, "_prune", lambda *_: seen.append(CheckpointStore(tmp_path).prune())
+        "pi_rpc.harness.checkpoint_store.prune_store",
+        lambda *_: seen.append(CheckpointStore(tmp_path).prune()),
     )
     assert store.prune()
     assert seen == [False]
@@ -215,7 +218,7 @@ for number in range(60):
     name = f"cp_{number:017x}"
     digest = store.put(data)
     store.append(session, name, [{"v": 1, "pid": os.getpid()}, {"path": "/f", "before": digest}])
-    store.confirm({digest: data})
+    store.confirm(session, name, {digest: data})
     assert store.get(digest) == data, number
     store.append(session, name, [{"end": "now"}])
     if number % 5 == 0:
@@ -244,7 +247,7 @@ def test_processes_that_save_and_prune_at_once_lose_nothing_that_is_in_use(
 def test_a_temporary_store_is_gone_when_it_is_closed() -> None:
     store = CheckpointStore(None)
     digest = put(store, 1, b"x")
-    folder = store._temporary
+    folder = store._folder()
     assert folder is not None
     assert folder.stat().st_mode & 0o077 == 0
     assert store.get(digest) == b"x"

@@ -408,7 +408,7 @@ async def test_with_a_full_disk_edits_go_on_and_the_person_is_told_once(
     here = bench(tmp_path)
     (here.cwd / "a").write_text("old")
     (here.cwd / "b").write_text("old")
-    monkeypatch.setattr("pi_rpc.harness.checkpoint_store._write_all", full)
+    monkeypatch.setattr("pi_rpc.harness._checkpoint_files._write_all", full)
     settled = await here.run({"a": "new", "b": "new"})
     assert settled is not None
     assert [(here.cwd / each).read_text() for each in "ab"] == ["new", "new"]
@@ -426,7 +426,7 @@ async def test_a_disk_that_fills_up_in_the_middle_of_a_run_loses_only_what_came_
     here.checkpoints.begin(Run())
     await here.write("a", "new a")
     with monkeypatch.context() as patch:
-        patch.setattr("pi_rpc.harness.checkpoint_store._write_all", full)
+        patch.setattr("pi_rpc.harness._checkpoint_files._write_all", full)
         await here.write("b", "new b")
     settled = await here.checkpoints.settle()
     assert settled is not None
