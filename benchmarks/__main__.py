@@ -10,7 +10,7 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
-from benchmarks import commands, files, layer, ping, sessions, startup, stream, tools
+from benchmarks import checkpoints, commands, files, layer, ping, sessions, startup, stream, tools
 from benchmarks.measuring import Figure
 
 BENCHMARKS = {
@@ -22,6 +22,7 @@ BENCHMARKS = {
     "commands": commands.figures,
     "tools": tools.figures,
     "files": files.figures,
+    "checkpoints": checkpoints.figures,
 }
 RESULTS = Path(__file__).parent / "results" / "results.json"
 
