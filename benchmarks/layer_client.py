@@ -38,7 +38,9 @@ async def read(asked: dict[str, str]) -> dict[str, Any]:
     kinds: Counter[type] = Counter()
     before = time.process_time()
     model = model_of(asked["api"], asked["baseUrl"])
-    stream = stream_simple(model, context, StreamOptions(api_key="none"))
+    # The pause is the daemon's for a client that has no wishes.
+    options = StreamOptions(api_key="none", read_pause_s=0.008)
+    stream = stream_simple(model, context, options)
     while (batch := await stream.next_batch()) is not None:
         batches += 1
         kinds.update(map(type, batch))

@@ -63,18 +63,32 @@ class SessionCore:
         self.recorder = Recorder(session, queue, self.totals, self.notify)
         self.pressure = pressure
         """Returns when listeners can take more."""
-        self._listeners: list[Listener] = []
+        self._listeners: list[tuple[Listener, float]] = []
+        """With how long each would have deltas wait."""
         self._untold: deque[Sequence[AgentEvent]] = deque()
         self._telling = False
 
-    def subscribe(self, listener: Listener, *, in_process: bool = True) -> Callable[[], None]:
+    def subscribe(
+        self, listener: Listener, *, in_process: bool = True, patience_s: float = 0.0
+    ) -> Callable[[], None]:
         """Hear every event, in batches; returns the end of the subscription.
 
-        Without ``in_process`` those are left out that the wire does not know (``Abort``).
+        Without ``in_process`` those are left out that the wire does not know (``Abort``). With
+        ``patience_s`` deltas may come that much later, together: from the next request to a model,
+        as long as every listener has the patience.
         """
-        heard = listener if in_process else _for_the_wire(listener)
+        heard = listener if in_process else _for_the_wire(listener), patience_s
         self._listeners.append(heard)
-        return lambda: self._listeners.remove(heard)
+        self._note_patience()
+
+        def end() -> None:
+            self._listeners.remove(heard)
+            self._note_patience()
+
+        return end
+
+    def _note_patience(self) -> None:
+        self.loop.patience_s = min((patience for _, patience in self._listeners), default=0.0)
 
     def notify(self, events: Sequence[AgentEvent]) -> None:
         """Tell every listener; one that raises misses the events, the others do not.
@@ -95,7 +109,7 @@ class SessionCore:
 
     def _tell(self, events: Sequence[AgentEvent]) -> None:
         self.live.follow(events)
-        for listener in list(self._listeners):
+        for listener, _ in list(self._listeners):
             try:
                 listener(events)
             except Exception:  # noqa: BLE001 - one listener must not take events from the others

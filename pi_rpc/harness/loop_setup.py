@@ -78,6 +78,8 @@ class LoopSetup:
         self.permissions = permissions
         self.replaced_prompt: str | None = None
         """The system prompt that a hook chose for the run that goes on."""
+        self.patience_s = 0.0
+        """How long every listener would have a delta wait for others."""
         self._configuration = configuration
         self._queue = queue
         self.stream_fn = self._watched(stream_fn)
@@ -172,10 +174,12 @@ class LoopSetup:
 
     def _stream_options(self) -> StreamOptions:
         configuration = self._configuration
+        options = configuration.stream_options
         return replace(
-            configuration.stream_options,
+            options,
             session_id=self.session_id,
             idle_timeout_s=configuration.idle_timeout_s,
+            read_pause_s=options.read_pause_s or self.patience_s,
         )
 
     def _tool_context(self) -> ToolContext:

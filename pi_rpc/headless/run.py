@@ -35,6 +35,8 @@ __all__ = ["run_prompt"]
 _DONE, _FAILED, _USAGE, _INTERRUPTED, _UNREAD = 0, 1, 2, 130, 141
 _MISTAKES = frozenset({"invalidParams", "modelNotFound"})
 """Kinds of refusal that another command line would not meet with."""
+_PATIENCE_S = 0.008
+"""Nobody notices that what is printed comes so much later."""
 
 
 def run_prompt(arguments: "Namespace") -> int:
@@ -58,7 +60,7 @@ async def _run(prompt: str, options: SessionOptions, as_json: bool) -> int:
         nonlocal output
         output = _WhileRead(_Lines(hosted) if as_json else _Text(), hosted.harness.stop)
         output.begin()
-        hosted.harness.subscribe(output.take, in_process=False)
+        hosted.harness.subscribe(output.take, in_process=False, patience_s=_PATIENCE_S)
 
     async with anyio.create_task_group() as task_group:
         host = Host(Services(), SessionOptions(), Path.cwd(), task_group)

@@ -2,10 +2,10 @@
 
 Providers send each event in a chunk and a packet of its own. Read one by one, each costs a wake-up,
 several system calls and a walk through all layers of the library: far more than decoding it. So
-where pieces follow each other quickly the network is looked at every 8 ms, half the interval at
-which clients are told of deltas; what came by then is read in one go; and chunks of a body that
-came together are handed on as one chunk. A piece that comes after a pause is read at once, and so
-is whatever comes in bulk.
+chunks of a body that came together are handed on as one chunk; and where whoever asks has the time
+(``pace_reads``), and pieces follow each other quickly, the network is looked at only so often, and
+what came by then is read in one go. A piece that comes after a pause is read at once, and so is
+whatever comes in bulk.
 
 Owns the network backend that does this and how a client is given it. Does not own HTTP: what is not
 understood passes as it came, for the library to judge. Importing this imports the library.
@@ -20,9 +20,8 @@ import anyio
 import httpcore
 import httpx
 
-__all__ = ["ChunkJoiner", "join_reads"]
+__all__ = ["ChunkJoiner", "join_reads", "pace_reads"]
 
-_PAUSE_S = 0.008
 _BULK_BYTES = 8 * 1024
 """A read of that much is no trickle: there is more, and waiting would only delay it."""
 _READ_BYTES = 256 * 1024
@@ -137,21 +136,22 @@ class _Stream(httpcore.AsyncNetworkStream):
         self._stream = stream
         self._joiner = ChunkJoiner()
         self._again_at = 0.0
+        self.pause_s = 0.0
+        """How long what trickles may wait after a read; of the answer that is being read."""
         self._tls = stream.get_extra_info("ssl_object")
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         while True:
-            wait = self._again_at - anyio.current_time()
-            if wait > 0:
-                await anyio.sleep(wait)
+            if self._again_at:
+                await anyio.sleep_until(self._again_at)
             read = await self._stream.read(max(max_bytes, _READ_BYTES), timeout)
             if not read:
                 return self._joiner.eof()
             if self._tls is not None:
                 read += self._decrypted()
             joined = self._joiner.feed(read)
-            is_trickle = self._joiner.in_body and len(read) < _BULK_BYTES
-            self._again_at = anyio.current_time() + _PAUSE_S if is_trickle else 0.0
+            waits = self.pause_s > 0 and self._joiner.in_body and len(read) < _BULK_BYTES
+            self._again_at = anyio.current_time() + self.pause_s if waits else 0.0
             if joined:
                 return joined
 
@@ -169,7 +169,7 @@ class _Stream(httpcore.AsyncNetworkStream):
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:
         # What comes next begins another answer.
         self._joiner = ChunkJoiner()
-        self._again_at = 0.0
+        self._again_at = self.pause_s = 0.0
         await self._stream.write(buffer, timeout)
 
     async def aclose(self) -> None:
@@ -215,6 +215,13 @@ def join_reads(client: httpx.AsyncClient) -> None:
         pool: Any = getattr(transport, "_pool", None)
         if hasattr(pool, "_network_backend"):
             pool._network_backend = backend
+
+
+def pace_reads(response: httpx.Response, pause_s: float) -> None:
+    """Look at the network for more of ``response`` every ``pause_s`` at most, where it trickles."""
+    stream = response.extensions.get("network_stream")
+    if isinstance(stream, _Stream):
+        stream.pause_s = pause_s
 
 
 def _chunk(pieces: list[bytes]) -> bytes:

@@ -92,6 +92,8 @@ class EventRequest:
     """Longest wait for the next bytes, the first included."""
     secrets: tuple[str, ...] = ()
     """What must not appear in an error text."""
+    read_pause_s: float = 0.0
+    """How long events that follow each other quickly may wait to be read together."""
     on_response: Callable[[int, Mapping[str, str]], Awaitable[None]] | None = None
     make_decoder: Callable[[], EventDecoder] = SseDecoder
     """How the events are framed."""
@@ -221,6 +223,7 @@ async def open_events(request: EventRequest) -> AsyncIterator[EventResponse]:
             if request.on_response is not None:
                 await request.on_response(response.status_code, dict(response.headers))
             await _check_head(response, request)
+            _pace(response, request)
             chunks: AsyncGenerator[bytes, None] = response.aiter_bytes()  # type: ignore[assignment]
             yield EventResponse(request, chunks)
         finally:
@@ -360,6 +363,12 @@ def _make_client(scheme: str) -> "httpx.AsyncClient":
         ) from error
     join_reads(client)
     return client
+
+
+def _pace(response: "httpx.Response", request: EventRequest) -> None:
+    from pi_rpc.llm._joined_reads import pace_reads
+
+    pace_reads(response, request.read_pause_s)
 
 
 async def _check_head(response: "httpx.Response", request: EventRequest) -> None:

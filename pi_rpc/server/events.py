@@ -26,6 +26,7 @@ from pi_rpc.protocol.history import RepeatedEvent, SessionEventsResult
 
 __all__ = ["EventStream"]
 
+_MOST_PATIENCE_S = 0.008
 _PRESSURE_BYTES = 1024 * 1024
 _DELTAS = (TextDelta, ThinkingDelta, ToolCallDelta)
 _EVENT = b',"event":'
@@ -59,7 +60,9 @@ class EventStream:
         self._histories[hosted] = history
         hosted.pressure = self._pressure
         hosted.harness.file_changes.watches_commands = "files_changed" not in self._wanted.opt_out
-        hosted.harness.subscribe(encoder.observing(outlet), in_process=False)
+        # The client waits that long for the next delta anyway; half of it is not noticed.
+        patience_s = min(self._wanted.min_interval_ms / 2000, _MOST_PATIENCE_S)
+        hosted.harness.subscribe(encoder.observing(outlet), in_process=False, patience_s=patience_s)
 
     def forget(self, hosted: HostedSession) -> None:
         """``hosted`` is closed."""

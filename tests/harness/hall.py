@@ -29,7 +29,7 @@ class Hall:
     def __init__(self, harness: AgentHarness) -> None:
         self.harness = harness
         self.heard: list[AgentEvent] = []
-        harness.subscribe(self.heard.extend)
+        self.stop_hearing = harness.subscribe(self.heard.extend)
 
     def of(self, kind: type[Any]) -> list[Any]:
         """The events of one type, in order."""

@@ -23,6 +23,7 @@ from pi_rpc.harness.inputs import PromptInput
 from pi_rpc.harness.queue import QueuedMessage
 from pi_rpc.harness.runs import Limits, Run, RunOutcome
 from pi_rpc.llm.messages import ToolResultMessage
+from pi_rpc.llm.provider import StreamOptions
 from pi_rpc.llm.scripted import error, text, tool_call, until, usage
 from pi_rpc.session.memory import MemorySession
 from pi_rpc.session.storage import SessionStorageError
@@ -230,6 +231,28 @@ async def test_the_subscription_ends_when_it_is_told_to() -> None:
         end()
         here.harness.report(Diagnostic(severity="info", message="two"))
         assert [each.message for each in heard] == ["one"]  # type: ignore[union-attr]
+
+
+async def test_a_reply_is_read_with_the_patience_of_the_least_patient_listener() -> None:
+    pauses: list[float] = []
+
+    def reply(_context: Any, options: StreamOptions) -> Any:
+        pauses.append(options.read_pause_s)
+        return [text("hi")]
+
+    async with hall([reply] * 4) as here:
+
+        def listen(_events: Any) -> None:
+            pass
+
+        here.harness.subscribe(listen, patience_s=0.005)
+        end = here.harness.subscribe(listen, patience_s=0.002)
+        await settled(here.harness.prompt(PromptInput("go")))
+        here.stop_hearing()
+        await settled(here.harness.prompt(PromptInput("go")))
+        end()
+        await settled(here.harness.prompt(PromptInput("go")))
+    assert pauses == [0, 0.002, 0.005]
 
 
 async def test_a_run_that_breaks_inside_still_settles_and_is_logged(

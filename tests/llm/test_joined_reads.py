@@ -1,5 +1,6 @@
 """Answers whose chunks are joined: the same bodies, fewer pieces, and errors as before."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import anyio
@@ -99,7 +100,7 @@ async def test_events_that_follow_each_other_quickly_are_read_together(serve) ->
 
     reads = []
     async with serve(trickle) as server:
-        request = EventRequest(server.url, {}, b"{}", "acme", idle_timeout_s=30)
+        request = EventRequest(server.url, {}, b"{}", "acme", idle_timeout_s=30, read_pause_s=0.008)
         async with open_events(request) as response:
             while (events := await response.read()) is not None:
                 reads.append([data for _, data in events])
@@ -121,6 +122,56 @@ async def test_an_event_after_a_pause_is_read_before_the_next_is_sent(serve) -> 
             assert await response.read() == [("message", b"one")]
             seen.set()
             assert await response.read() == [("message", b"two")]
+
+
+@pytest.mark.parametrize("pause_s", [0, 3600])
+async def test_only_an_answer_for_which_there_is_time_waits_for_more(serve, pause_s: float) -> None:  # type: ignore[no-untyped-def]
+    was_read = [anyio.Event(), anyio.Event()]
+
+    async def answer(exchange) -> None:  # type: ignore[no-untyped-def]
+        await exchange.send(HEAD + chunked(b"data: 0\n\n"))
+        for number, event in enumerate(was_read, 1):
+            await event.wait()
+            await exchange.send(chunked(b"data: %d\n\n" % number))
+        await exchange.wait_until_closed()
+
+    async with serve(answer) as server:
+        request = EventRequest(
+            server.url, {}, b"{}", "acme", idle_timeout_s=90, read_pause_s=pause_s
+        )
+        async with open_events(request) as response:
+            # What comes with the head is no trickle yet.
+            for number, event in enumerate(was_read):
+                assert await response.read() == [("message", b"%d" % number)]
+                event.set()
+            with anyio.move_on_after(0.2 if pause_s else 30):
+                assert await response.read() == [("message", b"2")]
+                assert not pause_s
+
+
+async def test_the_patience_of_one_answer_is_not_that_of_the_next_on_its_connection(serve) -> None:  # type: ignore[no-untyped-def]
+    seen = anyio.Event()
+
+    async def answer(exchange) -> None:  # type: ignore[no-untyped-def]
+        await exchange.send(HEAD + chunked(b"data: one\n\n") + b"0\r\n\r\n")
+        await exchange.stream.receive()
+        await exchange.send(HEAD)
+        for word in (b"one", b"two"):
+            await exchange.send(chunked(b"data: %b\n\n" % word))
+            await seen.wait()
+        await exchange.send(b"0\r\n\r\n")
+
+    async with serve(answer) as server:
+        patient = EventRequest(server.url, {}, b"{}", "acme", idle_timeout_s=90, read_pause_s=3600)
+        with anyio.fail_after(30):
+            async with open_events(patient) as response:
+                assert await response.read() == [("message", b"one")]
+                await response.drain()
+            async with open_events(replace(patient, read_pause_s=0)) as response:
+                assert await response.read() == [("message", b"one")]
+                seen.set()
+                assert await response.read() == [("message", b"two")]
+        assert len(server.asked) == 1
 
 
 async def test_every_client_reads_this_way_also_through_a_proxy(

@@ -4,11 +4,22 @@ import json
 import os
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import anyio
 import pytest
 
+from pi_rpc.harness.inputs import PromptInput
+from pi_rpc.harness.runs import Run
+from pi_rpc.host.hosted import HostedSession
+from pi_rpc.llm.provider import StreamOptions
+from pi_rpc.llm.scripted import text
+from pi_rpc.protocol.handshake import EventPreferences
+from pi_rpc.server.events import EventStream
+from pi_rpc.server.statistics import Statistics
 from tests.e2e.editor import DAEMON, DEADLINE_S, call, say
+from tests.harness.hall import hall
 from tests.server.wire import Wire, wire
 
 ANSWER = [{"text": "one two three four five six", "pieces": 6}]
@@ -43,6 +54,34 @@ def test_with_an_interval_of_zero_every_delta_comes_as_it_was(tmp_path: Path) ->
     client = run(tmp_path, {"minIntervalMs": 0})
     assert len(deltas(client)) == 6
     assert "".join(deltas(client)) == ANSWER[0]["text"]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("interval_ms", "pause_s"), [(0, 0), (4, 0.002), (None, 0.008), (60_000, 0.008)]
+)
+async def test_replies_are_read_as_often_as_the_client_wants_to_hear_of_them(
+    interval_ms: float | None, pause_s: float
+) -> None:
+    pauses: list[float] = []
+
+    def reply(_context: Any, options: StreamOptions) -> Any:
+        pauses.append(options.read_pause_s)
+        return [text("hi")]
+
+    wishes = (
+        EventPreferences() if interval_ms is None else EventPreferences(min_interval_ms=interval_ms)
+    )
+    peer: Any = SimpleNamespace(waiting_bytes=0, send_frames=lambda frames: None)
+    async with hall([reply]) as here:
+        here.stop_hearing()
+        files: Any = None
+        EventStream(peer, wishes, Statistics()).follow(HostedSession(here.harness, files))
+        run = here.harness.prompt(PromptInput("go"))
+        assert isinstance(run, Run)
+        with anyio.fail_after(DEADLINE_S):
+            await run.wait()
+    assert pauses == [pause_s]
 
 
 def test_a_long_interval_merges_what_follows_the_first_delta(tmp_path: Path) -> None:

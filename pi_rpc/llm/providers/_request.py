@@ -154,6 +154,7 @@ async def event_request(
         body=body,
         provider=model.provider,
         idle_timeout_s=options.idle_timeout_s,
+        read_pause_s=options.read_pause_s,
         secrets=tuple(secrets),
         on_response=options.on_response,
     )
