@@ -13,12 +13,13 @@ __all__ = ["loose_commands", "loose_words", "nested_texts"]
 
 _ANSI_C = re.compile(r"\$'((?:[^'\\]|\\.)*)'", re.DOTALL)
 _PIECE = re.compile(r"""'([^']*)'|"((?:[^"\\]|\\.)*)"|\\(.)""", re.DOTALL)
+_SPECIAL = re.compile(r"""['"\\${`]""")
 _IFS = re.compile(r"\$\{IFS[^}]*\}|\$IFS\b")
 _HOME = re.compile(r"\$HOME\b|\$\{HOME\}")
 _PWD = re.compile(r"\$PWD\b/?|\$\{PWD\}/?")
 _EMPTY = re.compile(r"\$\([^()]*\)|`[^`]*`|\$\{[^}]*\}|\$[A-Za-z_][A-Za-z0-9_]*|\$[@*!#?$0-9-]")
 _BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
-_CUTS = re.compile(r"[;&|\n()`<>]+|\$\(|(?<!\S)[{}]|[{}](?!\S)")
+_CUTS = re.compile(r"[;&|\n()`<>]+|\$\(|\{(?=\s)|(?<![^\s;])\}")
 _ASSIGNED = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
 _BROKEN = re.compile(r"[${`]")
 _SCRIPT = re.compile(r"[\s;|&$`]")
@@ -30,13 +31,18 @@ def loose_words(raw: Sequence[str]) -> Iterator[tuple[str, ...]]:
     if not raw:
         return
     joined = " ".join(raw)
+    if not _SPECIAL.search(joined):
+        yield tuple(raw)
+        return
     if not _BROKEN.search(joined):
-        yield tuple(_unquoted(word) for word in raw)
+        yield tuple(map(_unquoted, raw))
         return
     words: list[str] = []
     for word in raw:
         spelled = _ANSI_C.sub(_ansi_c, word)
-        spelled = _HOME.sub(os.path.expanduser("~"), _PWD.sub("", spelled))  # noqa: PTH111
+        if "HOME" in spelled:
+            spelled = _HOME.sub(os.path.expanduser("~"), spelled)  # noqa: PTH111
+        spelled = _PWD.sub("", spelled)
         for piece in _IFS.sub(" ", spelled).split(" ") if _IFS.search(spelled) else [spelled]:
             words += _braced(piece)
     kept = tuple(word for each in words if (word := _unquoted(each)))

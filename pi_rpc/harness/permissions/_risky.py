@@ -7,6 +7,7 @@ for ``git -c core.pager=…``. No such list is complete; it is why a rule should
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 __all__ = ["SHELLS", "program_name", "risk"]
 
@@ -51,6 +52,7 @@ _WITH_COMMANDS_INSIDE = _names(
     sqlite3 tcpdump telnet vi view vim vimdiff vimtutor w3m zless zmore
     """
 )
+_NAMED_WITH_DIGITS = _names("bzip2 m4 p4 run0 sqlite3")
 _HARMLESS = _names("--help --version -h -v -V")
 _SAFE_OPTIONS = {
     "python": frozenset(["-m", "-u", "-B", "-I", "-E", "-s", "-S", "-O", "-OO", "-b", "-q", "-VV"]),
@@ -79,6 +81,8 @@ class _Options:
         """The first of ``arguments`` that is such an option; empty: none."""
         inside = re.compile(self.inside) if self.inside else None
         for index, word in enumerate(arguments):
+            if word[:1] != "-" and not (self.words or inside or self.bare_first):
+                continue
             name = word.partition("=")[0]
             if name in self.words or (inside is not None and inside.search(word)):
                 return word
@@ -104,6 +108,24 @@ _GIT_COMMANDS = _names(
     """
 )
 _GIT_READS_CONFIG = _names("--get --get-all --get-regexp --list -l get list")
+_GIT_OPTIONS = _Options(
+    long=(
+        "upload-pack", "receive-pack", "exec", "output", "output-directory", "template", "config",
+        "ext-diff", "textconv", "open-files-in-pager", "separate-git-dir", "git-dir", "editor",
+        "strategy", "gpg-sign", "remote", "no-index", "contents",
+    ),
+    inside=r"^[A-Za-z0-9+.-]+::",
+)  # fmt: skip
+_GIT_SHORT = {
+    "archive": _Options(short="o"),
+    "clone": _Options(short="cu"),
+    "fetch-pack": _Options(short="u"),
+    "format-patch": _Options(short="o"),
+    "grep": _Options(short="O"),
+    "init": _Options(short="c"),
+    "ls-remote": _Options(short="u"),
+    "rebase": _Options(short="xi"),
+}
 _COMPILER = _Options(
     short="B",
     long=("wrapper", "specs", "plugin"),
@@ -217,30 +239,30 @@ _PLAIN_SED = re.compile(
 _VERSION = re.compile(r"(?<=[a-z])[\d.]+\Z")
 
 
+@lru_cache(maxsize=1024)
 def program_name(word: str) -> str:
     """The plain name of the program that ``word`` calls, whatever its folder, case and version."""
-    name = word.rpartition("/")[2].casefold()
-    return _VERSION.sub("", name.removesuffix(".exe"))
+    name = word.rpartition("/")[2].casefold().removesuffix(".exe")
+    return name if name in _NAMED_WITH_DIGITS else _VERSION.sub("", name)
 
 
-def risk(words: Sequence[str]) -> str:
+@lru_cache(maxsize=4096)
+def risk(words: tuple[str, ...]) -> str:
     """Why the simple command ``words`` always asks; empty: rules may decide about it."""
     program, arguments = program_name(words[0]), words[1:]
-    exact = words[0].rpartition("/")[2].casefold().removesuffix(".exe")
-    for name in (program, exact):
-        if name in _RUNS_OTHERS or name.startswith(("ld-linux", "ld.so", "ld-musl")):
-            return f"`{name}` runs other programs"
-        if name in _OF_THE_SHELL:
-            return f"`{name}` changes what commands mean, or runs others"
-        if name in _WITH_COMMANDS_INSIDE:
-            return f"`{name}` can be told to run commands"
+    if program in _RUNS_OTHERS or program.startswith(("ld-linux", "ld.so", "ld-musl")):
+        return f"`{program}` runs other programs"
+    if program in _OF_THE_SHELL:
+        return f"`{program}` changes what commands mean, or runs others"
+    if program in _WITH_COMMANDS_INSIDE:
+        return f"`{program}` can be told to run commands"
     if program in SHELLS or program in _INTERPRETERS:
         return _interpreting(program, arguments)
     if program == "git":
         return _git(arguments)
     if program in {"sed", "gsed"}:
         return _sed(arguments)
-    options = _OPTIONS.get(program) or _OPTIONS.get(exact)
+    options = _OPTIONS.get(program)
     found = options.first_in(arguments) if options else ""
     return f"`{program} {found}` can run other programs or write elsewhere" if found else ""
 
@@ -277,18 +299,7 @@ def _git(arguments: Sequence[str]) -> str:
         return ""
     if command in _GIT_COMMANDS:
         return f"`git {command}` can make git run other programs"
-    options = _Options(
-        short="O" if command == "grep" else "xio" if command in {"rebase", "archive"} else "",
-        long=(
-            "upload-pack", "receive-pack", "exec", "output", "output-directory", "template",
-            "config", "ext-diff", "textconv", "open-files-in-pager", "separate-git-dir",
-            "git-dir", "editor", "strategy", "gpg-sign", "remote", "no-index", "contents",
-        ),
-        inside=r"^[A-Za-z0-9+.-]+::",
-    )  # fmt: skip
-    found = options.first_in(rest)
-    if not found and command in {"clone", "fetch-pack", "ls-remote", "init"}:
-        found = _Options(short="cu").first_in(rest)
+    found = _GIT_OPTIONS.first_in(rest) or _GIT_SHORT.get(command, _Options()).first_in(rest)
     return f"`git {command} {found}` can run other programs or write elsewhere" if found else ""
 
 

@@ -38,6 +38,11 @@ _PLAIN_NODES = frozenset(
         "&&", "||", "|", ";", "\n",
     }
 )  # fmt: skip
+_PLAIN_WORDS = frozenset(
+    {"command_name", "concatenation", "number", "raw_string", "string", "word"}
+)
+_COMMAND_NODES = frozenset({"command", "declaration_command", "test_command", "unset_command"})
+_LEAVES = frozenset({"number", "raw_string", "regex", "word"})
 _WORD_NODES = frozenset(
     {
         "ansi_c_string", "arithmetic_expansion", "brace_expression", "command_substitution",
@@ -45,7 +50,6 @@ _WORD_NODES = frozenset(
         "raw_string", "regex", "simple_expansion", "string", "translated_string", "word",
     }
 )  # fmt: skip
-_REDIRECTS = frozenset({">", ">>", "<", ">&", "<&", "&>", "&>>", ">|"})
 _REASONS = {
     "&": "a command in the background",
     "ansi_c_string": "a string with escapes, `$'…'`",
@@ -113,18 +117,18 @@ def parse_command(text: str) -> Parsed:
             unsure=True,
         )
     source = text.encode("utf-8", "replace")
-    tree = _Tree(source)
+    root = _parser().parse(source).root_node
     plain, obstacle = scan_plain(source)
     problems = _unseen(text)
-    if tree.plain and not obstacle and tree.agrees(plain):
+    if not obstacle and _spans(root) == [command.spans for command in plain]:
         simple = tuple(_simple(command, source) for command in plain)
         words = list(dict.fromkeys(command.words for command in simple))
         named = {word for command in words for word in command}
     else:
         simple = ()
+        tree = _Tree(root, source)
         words, named = tree.guesses(text)
-        reasons = tree.reasons() or [obstacle or "words that shells could read in different ways"]
-        problems += reasons
+        problems += tree.reasons() or [obstacle or "words that shells could read differently"]
     problems = [reason for command in words if (reason := risk(command))] + problems
     found = dict.fromkeys(_nested(words, text, named, 0))
     return Parsed(
@@ -157,9 +161,8 @@ def _nested(
     """``words``, and the commands in them: behind other programs, and in words that are scripts."""
     for command in words:
         yield command
-        bare = (program_name(command[0]), *command[1:])
-        if bare != command:
-            yield bare
+        if (name := program_name(command[0])) != command[0]:
+            yield name, *command[1:]
         if not risk(command):
             continue
         for start in range(1, min(len(command), _MOST_WORDS)):
@@ -170,7 +173,8 @@ def _nested(
     fed = any(program_name(command[0]) in SHELLS for command in words)
     for inner in dict.fromkeys(nested_texts(words, text, fed=fed)):
         if len(inner) < len(text):
-            deeper, more = _Tree(inner.encode("utf-8", "replace")).guesses(inner)
+            source = inner.encode("utf-8", "replace")
+            deeper, more = _Tree(_parser().parse(source).root_node, source).guesses(inner)
             named |= more
             yield from _nested(deeper, inner, named, depth + 1)
 
@@ -183,26 +187,38 @@ def _parser() -> "Parser":
     return tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
 
 
-class _Tree:
-    """What the grammar makes of a text."""
+def _spans(root: "Node") -> list[list[tuple[int, int]]] | None:
+    """Where the words of each command stand, if the grammar saw nothing but plain commands."""
+    if root.has_error:
+        return None
+    found: list[list[tuple[int, int]]] = []
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        kind = node.type
+        if kind == "command":
+            words = node.children
+            if any(word.type not in _PLAIN_WORDS for word in words):
+                return None
+            found.append([word.byte_range for word in words])
+        elif kind not in _PLAIN_NODES:
+            return None
+        elif kind != "file_redirect":
+            waiting += reversed(node.children)
+    return found
 
-    def __init__(self, source: bytes) -> None:
+
+class _Tree:
+    """What the grammar makes of a text that is not plain."""
+
+    def __init__(self, root: "Node", source: bytes) -> None:
         self._source = source
-        root = _parser().parse(source).root_node
         self._types: set[str] = set()
-        self._commands: list[list[Node]] = []
-        self._words: list[Node] = []
+        self._commands: list[list[str]] = []
+        self._words: list[str] = []
         self._walk(root)
         if root.has_error:
             self._types.add("ERROR")
-        self.plain = self._types <= _PLAIN_NODES
-
-    def agrees(self, plain: Sequence[PlainCommand]) -> bool:
-        """Whether the words stand exactly where the scanner saw them."""
-        return [command.spans for command in plain] == [
-            [(node.start_byte, node.end_byte) for node in command]
-            for command in sorted(self._commands, key=lambda nodes: nodes[0].start_byte)
-        ]
 
     def reasons(self) -> list[str]:
         """What in it is not plain, for people."""
@@ -210,16 +226,12 @@ class _Tree:
 
     def guesses(self, text: str) -> tuple[list[tuple[str, ...]], set[str]]:
         """The words of each command, in each way they could be meant, and all words anywhere."""
-        found = dict.fromkeys(
-            words
-            for command in self._commands
-            for words in loose_words([self._text(node) for node in command])
-        )
+        found = dict.fromkeys(words for command in self._commands for words in loose_words(command))
         if "ERROR" in self._types:
             found |= dict.fromkeys(loose_commands(text))
         named = {word for words in found for word in words}
-        for node in self._words:
-            for words in loose_words([self._text(node)]):
+        for word in self._words:
+            for words in loose_words((word,)):
                 named.update(words)
         return list(found), named
 
@@ -231,31 +243,41 @@ class _Tree:
         while waiting:
             node, in_word = waiting.pop()
             kind = node.type
-            if kind in {"command", "declaration_command", "unset_command", "test_command"}:
-                self._command(node)
+            if kind in _COMMAND_NODES:
+                self._types.add(kind)
+                words, others = self._words_of(node)
+                self._commands.append(words)
+                waiting += others
+                continue
             if kind in _WORD_NODES:
                 if not in_word:
-                    self._words.append(node)
-                if kind in {"word", "number", "raw_string", "regex"}:
+                    self._words.append(self._text(node))
+                if kind in _LEAVES:
                     continue
                 in_word = kind in {"concatenation", "string", "translated_string"}
-                if kind == "string" and all(
-                    child.type == "string_content" for child in node.named_children
-                ):
-                    continue
                 if kind not in {"concatenation", "string"}:
                     self._types.add(kind)
-            elif kind == "command_name":
-                pass
-            elif kind not in {"string_content", "file_descriptor"} and not in_word:
-                self._types.add(kind if kind not in _REDIRECTS else "file_redirect")
+            elif not in_word:
+                self._types.add(kind)
             waiting += [(child, in_word) for child in node.children]
 
-    def _command(self, node: "Node") -> None:
-        words = [
-            child
-            for child in node.children
-            if child.type == "command_name" or child.type in _WORD_NODES or not child.is_named
-        ]
-        if words:
-            self._commands.append(words)
+    def _words_of(self, command: "Node") -> tuple[list[str], list[tuple["Node", bool]]]:
+        """The words of a command as they are written, and what is to be looked at further."""
+        words: list[str] = []
+        others: list[tuple[Node, bool]] = []
+        end = -1
+        for child in command.children:
+            kind = child.type
+            in_words = kind == "command_name" or kind in _WORD_NODES
+            if kind == "command_name":
+                others += [(each, True) for each in child.children]
+            elif kind not in _LEAVES:
+                others.append((child, in_words))
+            if in_words or not child.is_named:
+                start, after = child.byte_range
+                if start == end:  # the grammar may take one word for two
+                    words[-1] += self._text(child)
+                else:
+                    words.append(self._text(child))
+                end = after
+        return words, others

@@ -11,11 +11,17 @@ from typing import Any, Literal, TypeAlias
 
 from pi_rpc.agent.tool import ToolKind
 from pi_rpc.harness.configuration import PermissionMode
-from pi_rpc.harness.permissions._naming import named_holder, named_secret
+from pi_rpc.harness.permissions._naming import Named, named_in
 from pi_rpc.harness.permissions._offers import Offer, command_offers, path_offers, tool_offer
 from pi_rpc.harness.permissions.commands import parse_command
 from pi_rpc.harness.permissions.paths import Access, Zone, Zones
-from pi_rpc.harness.permissions.rules import Rule, RuleEffect, RuleSet
+from pi_rpc.harness.permissions.rules import (
+    Rule,
+    RuleEffect,
+    RuleSet,
+    command_text,
+    folded,
+)
 
 __all__ = ["Call", "Decision", "Offer", "Verdict", "decide"]
 
@@ -188,21 +194,24 @@ class _CommandCase(_Case):
     def __init__(self, call: Call, mode: PermissionMode, rules: RuleSet, zones: Zones) -> None:
         super().__init__(call, mode, rules, zones)
         self._parsed = parse_command(call.command or "")
+        self._folded = [folded(command_text(words)) for words in self._parsed.found]
+        self._joined = "".join(f"\0{text}" for text in self._folded)
+        self._named = Named() if mode == "full" else named_in(self._parsed, zones)
 
     def secret(self) -> str:
-        return named_secret(self._parsed, self.zones)
+        return f"`{self._named.secret}`" if self._named.secret else ""
 
     def judged(self) -> bool:
         return not self._parsed.unsure
 
     def touched_by(self, rule: Rule) -> bool:
-        return rule.pattern is None or any(map(rule.matches_command, self._parsed.found))
+        return rule.matches_any_text(self._folded, self._joined)
 
     def by_rules_and_mode(self) -> Decision:
         parsed = self._parsed
         problems = list(parsed.problems)
-        if near := named_holder(parsed, self.zones):
-            problems.append(f"`{near}` holds credentials or a folder with them")
+        if self._named.holder:
+            problems.append(f"`{self._named.holder}` is a folder with credentials in it")
         needed = f"Commands need permission in the mode {self.mode}."
         if problems:
             return Decision(
@@ -210,13 +219,15 @@ class _CommandCase(_Case):
             )
         rules = self.rules("allow")
         asked = [
-            command
-            for command in parsed.simple
-            if not any(rule.matches_command(command.words) for rule in rules)
+            command for command in parsed.simple if not _allowed(command_text(command.words), rules)
         ]
         if not asked:
             return Decision(verdict="allow")
         return Decision(verdict="ask", reason=needed, offers=command_offers(asked, parsed.text))
+
+
+def _allowed(text: str, rules: Sequence[Rule]) -> bool:
+    return any(rule.matches_text(text) for rule in rules)
 
 
 def _refused(reason: str) -> Decision:

@@ -81,12 +81,24 @@ class Rule:
         A rule that allows takes the text literally, and its first word names a whole program:
         ``cat*`` is not ``catch``. Others also match in any case of letters.
         """
-        if self.pattern is None:
-            return True
         text = command_text(words)
-        if self.effect == "allow":
-            return bool(_command_pattern(self.pattern, whole_program=True).match(text))
-        return bool(_command_pattern(folded(self.pattern)).match(folded(text)))
+        return self.matches_text(text if self.effect == "allow" else folded(text))
+
+    def matches_text(self, text: str) -> bool:
+        """The same for a command's ``command_text``, folded unless the rule allows."""
+        return self.pattern is None or any(_is_like(text, pieces) for pieces in self._pieces())
+
+    def matches_any_text(self, texts: Sequence[str], joined: str) -> bool:
+        """The same for any of ``texts``, which ``joined`` are with NUL before each; faster."""
+        return self.pattern is None or any(
+            f"\0{pieces[0]}" in joined
+            and all(piece in joined for piece in pieces)
+            and any(_is_like(text, pieces) for text in texts)
+            for pieces in self._pieces()
+        )
+
+    def _pieces(self) -> tuple[tuple[str, ...], ...]:
+        return _command_pieces(self.pattern or "*", allows=self.effect == "allow")
 
     def matches_path(self, path: Path, cwd: Path) -> bool:
         """It matches the real path ``path``; relative patterns are below ``cwd``, a real path.
@@ -220,19 +232,40 @@ def _quoted(word: str) -> str:
 
 
 @lru_cache(maxsize=1024)
-def _command_pattern(pattern: str, *, whole_program: bool = False) -> re.Pattern[str]:
-    """``*`` is any text; at the end, after a blank, it may be nothing at all."""
-    parts: list[str] = []
-    for piece in re.findall(r"\\.|[^\\]", pattern, re.DOTALL):
+def _command_pieces(pattern: str, *, allows: bool) -> tuple[tuple[str, ...], ...]:
+    """What stands between the ``*`` of a pattern, for each way to read it.
+
+    At the end, after a blank, ``*`` may be nothing at all.
+    """
+    pieces = [""]
+    for piece in re.findall(r"\\.|[^\\]", pattern if allows else folded(pattern), re.DOTALL):
         if piece == "*":
-            parts.append(".*")
+            pieces.append("")
         else:
-            parts.append(re.escape(piece[-1]))
-    if len(parts) > 1 and parts[-1] == ".*" and parts[-2] == re.escape(" "):
-        parts[-2:] = ["(?: .*)?"]
-    elif whole_program and parts[-1] == ".*" and not re.search(r"\s", pattern) and len(parts) > 1:
-        parts[-1] = "(?: .*)?"
-    return re.compile("".join(parts) + r"\Z", re.DOTALL)
+            pieces[-1] += piece[-1]
+    if len(pieces) > 1 and pieces[-1] == "":
+        if pieces[-2].endswith(" "):
+            return tuple(pieces), (*pieces[:-2], pieces[-2][:-1])
+        if allows and len(pieces) == 2 and pieces[0] and not re.search(r"\s", pieces[0]):
+            return (pieces[0],), (f"{pieces[0]} ", "")
+    return (tuple(pieces),)
+
+
+def _is_like(text: str, pieces: tuple[str, ...]) -> bool:
+    """``text`` has the ``pieces`` in this order, from its front to its end. Takes linear time."""
+    first, *between = pieces
+    if not between:
+        return text == first
+    last = between.pop()
+    at, end = len(first), len(text) - len(last)
+    if at > end or not text.startswith(first) or not text.endswith(last):
+        return False
+    for piece in between:
+        at = text.find(piece, at, end)
+        if at < 0:
+            return False
+        at += len(piece)
+    return True
 
 
 def _absolute(pattern: str, cwd: str) -> str:
