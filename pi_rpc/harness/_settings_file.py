@@ -148,6 +148,11 @@ class OwnFile(_Section):
         "Look for model servers on this machine: Ollama, llama.cpp, LM Studio."
         " `PI_RPC_LOCAL_SERVERS=off` in the environment turns it off, too.",
     )
+    ca_file: WrittenPath | None = _key(
+        None,
+        "A PEM file of authorities that are trusted beside the usual ones when providers are asked;"
+        " a relative path starts at the agent directory. Ignored in a project's file.",
+    )
     permissions: Annotated[PermissionsFile, BeforeValidator(_strict_section)] = _key(
         PermissionsFile(), ""
     )

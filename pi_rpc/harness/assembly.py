@@ -89,14 +89,19 @@ class Models:
         *,
         registry: ModelRegistry | None = None,
         credentials: Credentials | None = None,
+        ca_file: str | None = None,
     ) -> None:
-        """``folder`` is the agent directory; None takes pi's (``PI_CODING_AGENT_DIR``)."""
+        """``folder`` is the agent directory; None takes pi's (``PI_CODING_AGENT_DIR``).
+
+        ``ca_file`` is trusted where the options of a request name no other.
+        """
         self._folder = folder or agent_dir()
         self.credentials = credentials or Credentials(self._folder)
         self.registry = registry or ModelRegistry(self._folder, self.credentials)
         self.choose = self.registry.choose
         self.authenticated = self.registry.authenticated
         self.unusable = self.registry.unusable
+        self._ca_file = ca_file
         self._local: LocalModelServer | None = None
 
     def default(self) -> Model | None:
@@ -144,6 +149,7 @@ class Models:
             headers=headers,
             secrets=(*options.secrets, *own.values(), *keys),
             environment=environment,
+            ca_file=options.ca_file or self._ca_file,
         )
 
     async def aclose(self) -> None:

@@ -192,9 +192,10 @@ _LOCAL = """
 
 `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY` count, in capitals or not; `localhost`,
 `127.0.0.1` and `[::1]` are always asked directly. Where a proxy or a server has a certificate of
-a private authority, `SSL_CERT_FILE` names a PEM file, or `SSL_CERT_DIR` a folder, that is trusted
-in place of the public ones: to keep these, put both in one file. What the variables say when the
-first request is sent counts until the process ends. `pi-rpc doctor` shows which are set.
+a private authority, the setting `piRpc.caFile` names a PEM file that is trusted as well, and so
+does `NODE_EXTRA_CA_CERTS`, which pi knows, too. `SSL_CERT_FILE` names a file, or `SSL_CERT_DIR` a
+folder, that is trusted in place of the public ones. What they say when the first request is sent
+counts until the process ends. `pi-rpc doctor` shows which are set.
 
 ## Servers on this machine
 

@@ -5,6 +5,7 @@ Keys we do not know are left alone. Does not own where the files are (``pi_rpc.h
 whether a project's file may be read (``pi_rpc.harness.trust``)."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -151,6 +152,9 @@ class Settings:
     document; 0 for any time."""
     local_servers: bool = True
     """``piRpc.localServers``: look for model servers on this machine."""
+    ca_file: str | None = None
+    """``piRpc.caFile``: a PEM file of authorities that providers' certificates may be from. An
+    absolute path. Only the agent directory's file says."""
     permissions: PermissionSettings = PermissionSettings()
     """``piRpc.permissions``; of a project's file only what makes them stricter."""
 
@@ -193,6 +197,7 @@ def load_settings(folder: Path, project: Path | None = None) -> tuple[Settings, 
         project_skills=_paths(own.skills, project),
         project_prompts=_paths(own.prompts, project),
         permissions=replace(permissions, rules=permissions.rules + tighter),
+        ca_file=_placed(file.pi_rpc.ca_file, folder),
     )
     return settings, [*problems, *unfit, *more]
 
@@ -235,6 +240,15 @@ def _written(file: "SettingsFile") -> dict[str, Any]:
 
 def _paths(entries: list[str], base: Path) -> ResourcePaths:
     return ResourcePaths(entries=tuple(entries), base=base) if entries else ResourcePaths()
+
+
+def _placed(path: str | None, folder: Path) -> str | None:
+    """``path`` as somebody wrote it in a file of ``folder``."""
+    if path is None:
+        return None
+    with suppress(RuntimeError):  # ~name of a user that does not exist
+        return str(folder.absolute() / Path(path).expanduser())
+    return str(folder.absolute() / path)
 
 
 def _permissions(file: "PermissionsFile", path: Path) -> tuple[PermissionSettings, list[str]]:
@@ -296,4 +310,5 @@ def _settings(file: "SettingsFile", folder: Path) -> Settings:
         hook_timeout_s=file.pi_rpc.hook_timeout_seconds,
         editor_timeout_s=file.pi_rpc.editor_timeout_seconds,
         local_servers=file.pi_rpc.local_servers,
+        ca_file=_placed(file.pi_rpc.ca_file, folder),
     )

@@ -41,7 +41,7 @@ _KINDS = {
     "not_needed": "needs no key",
 }
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
-_CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
+_CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS")
 
 
 class Finding(Wire, frozen=True, kw_only=True):
@@ -86,7 +86,7 @@ def findings(services: Services, cwd: Path) -> Iterator[Finding]:
     yield _trust(services, cwd)
     yield from _models(services)
     yield from _programs()
-    yield from _network()
+    yield from _network(services)
     yield _terminal()
     yield from _locks(services.folder)
 
@@ -191,15 +191,15 @@ def _programs() -> Iterator[Finding]:
         yield Finding(topic="bedrock", verdict="missing", text=text, fix=fix)
 
 
-def _network() -> Iterator[Finding]:
+def _network(services: Services) -> Iterator[Finding]:
     """Names alone: the address of a proxy may hold a password."""
     proxies = [name for name in _PROXIES if os.environ.get(name) or os.environ.get(name.lower())]
     if proxies:
         yield Finding(topic="proxy", verdict="note", text=f"set by {', '.join(proxies)}")
-    for name in _CERTIFICATES:
-        path = os.environ.get(name)
+    named = {name: os.environ.get(name) for name in _CERTIFICATES}
+    for name, path in {"piRpc.caFile": services.settings.ca_file, **named}.items():
         if path and not Path(path).exists():
-            text, fix = f"{name} names {path}, which is not there", f"unset {name}, or correct it"
+            text, fix = f"{name} names {path}, which is not there", f"remove {name}, or correct it"
             yield Finding(topic="certificates", verdict="wrong", text=text, fix=fix)
         elif path:
             yield Finding(topic="certificates", verdict="ok", text=f"{name}={path}")

@@ -189,7 +189,12 @@ class Services:
 
     @cached_property
     def _asking(self) -> Models:
-        return Models(self.folder, registry=self.models, credentials=self.credentials)
+        return Models(
+            self.folder,
+            registry=self.models,
+            credentials=self.credentials,
+            ca_file=self.settings.ca_file,
+        )
 
     def stream(
         self, model: Model, context: Context, options: StreamOptions, /

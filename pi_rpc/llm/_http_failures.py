@@ -104,8 +104,8 @@ def _no_connection(error: Exception, where: str, reason: str) -> ProviderError:
 
     if "CERTIFICATE_VERIFY_FAILED" in reason:
         return NetworkError(
-            f"the certificate of {where} is not trusted (SSL_CERT_FILE can name another "
-            f"authority): {reason}",
+            f"the certificate of {where} is not trusted (the setting piRpc.caFile can name "
+            f"another authority, or SSL_CERT_FILE): {reason}",
             retryable=False,
         )
     causes = list(_causes(error))

@@ -1,8 +1,8 @@
 """Streaming requests to providers.
 
-Owns the HTTP clients (one for each of http and https per event loop, made when first needed), time
-limits, proxies and certificates from the environment, and the reading of answers that are no
-streams. Does not own dialects: what the events say is a provider's; nor the words for what goes
+Owns the HTTP clients (one for http and one for https per event loop and set of certificates, made
+when first needed), time limits, proxies from the environment, and the reading of answers that are
+no streams. Does not own dialects: what the events say is a provider's; nor the words for what goes
 wrong (``_http_failures``, ``failures``).
 
 No error text names a credential: errors say which provider and which origin, never a header, a
@@ -94,6 +94,8 @@ class EventRequest:
     """What must not appear in an error text."""
     read_pause_s: float = 0.0
     """How long events that follow each other quickly may wait to be read together."""
+    ca_file: str | None = None
+    """A PEM file of authorities that are trusted as well."""
     on_response: Callable[[int, Mapping[str, str]], Awaitable[None]] | None = None
     make_decoder: Callable[[], EventDecoder] = SseDecoder
     """How the events are framed."""
@@ -112,7 +114,8 @@ class EventRequest:
 @dataclass(slots=True)
 class _Clients:
     lock: anyio.Lock = field(default_factory=anyio.Lock)
-    by_scheme: dict[str, "httpx.AsyncClient"] = field(default_factory=dict)
+    by_kind: dict[tuple[str, str | None], "httpx.AsyncClient"] = field(default_factory=dict)
+    """By scheme and file of certificates."""
 
 
 _clients: RunVar[_Clients] = RunVar("pi_rpc_http_clients")
@@ -136,8 +139,8 @@ async def aclose_clients() -> None:
     clients = _clients.get(None)
     if clients is None:
         return
-    open_ones = list(clients.by_scheme.values())
-    clients.by_scheme.clear()
+    open_ones = list(clients.by_kind.values())
+    clients.by_kind.clear()
     with anyio.move_on_after(_CLOSE_TIMEOUT_S, shield=True):
         for client in open_ones:
             await client.aclose()
@@ -323,39 +326,34 @@ async def _client(request: EventRequest) -> "httpx.AsyncClient":
     if clients is None:
         clients = _Clients()
         _clients.set(clients)
+    kind = (scheme, request.ca_file)
     async with clients.lock:
-        if scheme not in clients.by_scheme:
+        if kind not in clients.by_kind:
             # Importing the library and reading the certificates takes a tenth of a second.
-            clients.by_scheme[scheme] = await run_blocking(_make_client, scheme)
-    return clients.by_scheme[scheme]
+            clients.by_kind[kind] = await run_blocking(_make_client, *kind)
+    return clients.by_kind[kind]
 
 
-def _make_client(scheme: str) -> "httpx.AsyncClient":
+def _make_client(scheme: str, ca_file: str | None) -> "httpx.AsyncClient":
     import ssl
 
     import httpx
 
+    from pi_rpc.llm._certificates import trusting_context
     from pi_rpc.llm._joined_reads import join_reads
 
+    # Without https no certificates are read; should TLS be met after all (a proxy), this empty
+    # context trusts nobody.
+    context = (
+        trusting_context(ca_file) if scheme == "https" else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    )
     try:
-        # Without https no certificates are read; should TLS be met after all (a proxy), this empty
-        # context trusts nobody.
-        context = (
-            httpx.create_ssl_context()
-            if scheme == "https"
-            else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        )
         client = httpx.AsyncClient(
             verify=context,
             limits=httpx.Limits(max_connections=None, keepalive_expiry=_KEEPALIVE_S),
             # A proxy cannot reach this machine's own servers.
             mounts=dict.fromkeys(_LOOPBACK),
         )
-    except (OSError, ssl.SSLError) as error:
-        raise ProviderError(
-            "the certificates cannot be read; SSL_CERT_FILE and SSL_CERT_DIR must name PEM files: "
-            f"{error.strerror or type(error).__name__}"
-        ) from error
     except (ValueError, httpx.InvalidURL) as error:
         raise ProviderError(
             "the proxy settings of the environment (HTTP_PROXY, HTTPS_PROXY, ALL_PROXY) "

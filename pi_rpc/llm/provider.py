@@ -81,6 +81,8 @@ class StreamOptions:
     read_pause_s: float = 0.0
     """How long events that follow each other quickly may wait to be read together, which takes far
     less of the processor than one by one. 0: each is read as soon as it comes."""
+    ca_file: str | None = None
+    """A PEM file of authorities that are trusted beside those of the environment."""
     on_payload: Callable[[dict[str, Any], Model], Awaitable[dict[str, Any] | None]] | None = None
     """Sees the request body; what it returns, unless None, is sent instead."""
     on_response: Callable[[int, Mapping[str, str]], Awaitable[None]] | None = None

@@ -74,6 +74,7 @@ def test_every_key_reaches_its_field(tmp_path: Path) -> None:
                 "commandTimeoutSeconds": 1.5,
                 "hookTimeoutSeconds": 2,
                 "localServers": False,
+                "caFile": "certificates/ca.pem",
                 "permissions": {"allow": ["read"], "timeoutSeconds": 11},
             },
         },
@@ -103,6 +104,7 @@ def test_every_key_reaches_its_field(tmp_path: Path) -> None:
         command_timeout_s=1.5,
         hook_timeout_s=2.0,
         local_servers=False,
+        ca_file=str(tmp_path / "certificates" / "ca.pem"),
         permissions=PermissionSettings(rules=RuleSet((Rule("allow", "read"),)), timeout_s=11.0),
     )
     compaction = settings.compaction

@@ -84,6 +84,12 @@ def test_a_project_s_values_win_key_by_key(agent: Path, project: Path) -> None:
     assert settings.branch_summary == BranchSummarySettings(reserve_tokens=5)
 
 
+def test_whom_to_trust_is_not_a_project_s_to_say(agent: Path, project: Path) -> None:
+    _write(agent, {"piRpc": {"caFile": "/etc/ca.pem"}})
+    _write(project, {"piRpc": {"caFile": "/tmp/other.pem"}})
+    assert load_settings(agent, project)[0].ca_file == "/etc/ca.pem"
+
+
 def test_a_project_may_set_a_value_back_to_its_default(agent: Path, project: Path) -> None:
     _write(agent, {"steeringMode": "all", "compaction": {"enabled": False}})
     _write(project, {"steeringMode": "one-at-a-time", "compaction": {"enabled": True}})

@@ -339,7 +339,10 @@ def test_the_doctor_passes_where_there_is_a_model_to_ask(tmp_path: Path) -> None
 
 
 def test_the_doctor_names_every_problem_of_files_and_what_is_missing(tmp_path: Path) -> None:
-    (tmp_path / "settings.json").write_text('{"steeringMode": 1, "defaultProvider": "groq"}')
+    own = '"piRpc": {"caFile": "ca.pem"}'
+    (tmp_path / "settings.json").write_text(
+        f'{{"steeringMode": 1, "defaultProvider": "groq", {own}}}'
+    )
     (tmp_path / "models.json").write_text('{"providers": 7}')
     (tmp_path / "auth.json").write_text('{"openai": 7}')
     (tmp_path / "trust.json").write_text('{"/x": 7}')
@@ -347,6 +350,7 @@ def test_the_doctor_names_every_problem_of_files_and_what_is_missing(tmp_path: P
     (tmp_path / ".pi" / "prompts").mkdir(parents=True)
     done = run(
         tmp_path, "doctor", "--json", PATH="/nowhere", SSL_CERT_FILE="/nowhere/ca.pem",
+        NODE_EXTRA_CA_CERTS="/nowhere/more.pem",
         HTTPS_PROXY=f"http://me:{SECRET}@proxy:1",
     )  # fmt: skip
     assert done.returncode == 1
@@ -358,7 +362,10 @@ def test_the_doctor_names_every_problem_of_files_and_what_is_missing(tmp_path: P
         assert str(tmp_path / name) in problems
     (model,) = found["default model"]
     assert model["verdict"] == "wrong"
-    assert found["certificates"][0]["verdict"] == "wrong"
+    certificates = [each["text"] for each in found["certificates"] if each["verdict"] == "wrong"]
+    assert [text.partition(" ")[0] for text in certificates] == [
+        "piRpc.caFile", "SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS",
+    ]  # fmt: skip
     assert found["proxy"][0]["text"] == "set by HTTPS_PROXY"
     assert "settings.json.lock" in found["locks"][0]["text"]
     assert str(tmp_path / ".pi" / "prompts") in found["project"][0]["text"]

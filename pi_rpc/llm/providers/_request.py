@@ -155,6 +155,7 @@ async def event_request(
         provider=model.provider,
         idle_timeout_s=options.idle_timeout_s,
         read_pause_s=options.read_pause_s,
+        ca_file=options.ca_file,
         secrets=tuple(secrets),
         on_response=options.on_response,
     )
