@@ -59,6 +59,14 @@ def _run(arguments: argparse.Namespace) -> int:
             from pi_rpc.headless.doctor import run_doctor
 
             return run_doctor(arguments)
+        case "export":
+            from pi_rpc.headless.export import run_export
+
+            return run_export(arguments)
+        case "trace":
+            from pi_rpc.headless.trace import run_trace
+
+            return run_trace(arguments)
         case "local":
             from pi_rpc.headless.local import run_local
 
@@ -85,6 +93,9 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     _add_session_options(parser)
     parser.add_argument("--log-level", choices=_LOG_LEVELS, default="warn")
     parser.add_argument("--log-file", metavar="FILE", help="log here instead of on stderr")
+    parser.add_argument(
+        "--trace", metavar="FILE", help="add every frame to FILE, with credentials masked"
+    )
     _add_commands(parser)
     arguments = parser.parse_args(argv)
     if arguments.command is None and not arguments.stdio:
@@ -134,8 +145,30 @@ def _add_commands(parser: argparse.ArgumentParser) -> None:
         kind.add_argument(f"--{name}", dest="kind", action="store_const", const=name, help=text)
     schema.set_defaults(kind="json")
     _add_model_commands(commands)
+    _add_looking_commands(commands)
     local = commands.add_parser("local", help="the embedded model")
     local.add_argument("action", choices=("install", "status"))
+
+
+def _add_looking_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    export = commands.add_parser("export", help="write a session to a file, to read or pass on")
+    export.add_argument("session", help="its id, or its .jsonl file")
+    export.add_argument(
+        "--format",
+        choices=("html", "markdown", "jsonl"),
+        help="default: what the name of the output says, else html",
+    )
+    export.add_argument(
+        "-o", "--output", metavar="FILE", help="default: a new file in the current directory"
+    )
+    export.add_argument("--overwrite", action="store_true", help="replace a file that exists")
+    trace = commands.add_parser("trace", help="look at what --trace has recorded")
+    actions = trace.add_subparsers(dest="action", metavar="ACTION", required=True)
+    show = actions.add_parser("show", help="print it as a timeline")
+    show.add_argument("file", help="- is standard input")
+    show.add_argument("--session", metavar="ID", help="only what is about this session")
+    show.add_argument("--method", metavar="NAME", help="only this method, or type of event")
+    show.add_argument("--json", action="store_true", help="a line of JSON for each line")
 
 
 def _add_model_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

@@ -138,6 +138,12 @@ class OwnFile(_Section):
     editor_timeout_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] = _key(
         5.0, "How long an editor may take to read, change or save a document; 0 for any time."
     )
+    idle_unload_minutes: Annotated[float, Field(ge=0, allow_inf_nan=False)] = _key(
+        30.0,
+        "A session that nobody used for so long leaves the daemon's memory, and pi may write its"
+        " file; it comes back, as it was, when it is used again. 0 keeps every session loaded."
+        " Ignored in a project's file.",
+    )
     checkpoint_megabytes: Count = _key(
         1024,
         "What the saved contents of files that runs changed may take up in all, in MiB; beyond it"

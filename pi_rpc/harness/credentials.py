@@ -125,6 +125,9 @@ class Credentials:
         self._custom = custom or custom_models_file(folder)
         self._file = AuthFile(folder)
         self._commands = commands or CommandValues(self._environ)
+        self.known: set[str] = set()
+        """Values that must not be told: all that were resolved or stored so far, and what ``learn``
+        found. It only grows."""
 
     def __repr__(self) -> str:
         return f"<Credentials of {self._file.path.parent}>"
@@ -178,6 +181,8 @@ class Credentials:
             raise CredentialError(f"{found.problem}; {found.advice}")
         if found.written is not None:
             return await self._resolve(found.what, found.written, found.environ)
+        if found.value:
+            self.known.add(found.value)
         return found.value
 
     async def headers(self, model: Model) -> dict[str, str]:
@@ -218,6 +223,16 @@ class Credentials:
         written += [str(entry.get("key", "")) for entry in self._file.entries().values()]
         return key_variables().union(*(needs(text) for text in written))
 
+    def learn(self) -> None:
+        """Add to ``known`` what the environment and the files hold in plain text. Blocking."""
+        values = [self._environ.get(name, "").strip() for name in self.variables()]
+        for entry in self._file.entries().values():
+            values += [str(entry[name]) for name in ("access", "refresh") if name in entry]
+        written = [str(entry.get("key", "")) for entry in self._file.entries().values()]
+        written += [each.api_key or "" for each in self._custom.current().providers.values()]
+        values += [each for each in written if each and _form(each) == "text"]
+        self.known.update(filter(None, values))
+
     def hint(self, provider: str) -> str:
         """How a person gives us the key of ``provider``, for the end of a sentence."""
         if ENVIRONMENT_KEYS.get(provider):
@@ -243,6 +258,7 @@ class Credentials:
             if not key.isascii() or not key.isprintable():
                 raise ValueError("it has characters that no key has; was something else pasted?")
             written = literally(key)
+            self.known.add(key)
         elif form == "variable":
             written = f"${key}"
             if needs(written) != [key]:
@@ -362,9 +378,11 @@ class Credentials:
 
     async def _resolve(self, what: str, written: str, environ: Mapping[str, str]) -> str:
         try:
-            return (await resolved(written, environ, self._commands)).strip()
+            value = (await resolved(written, environ, self._commands)).strip()
         except UnresolvedValueError as error:
             raise CredentialError(f"{what} cannot be used: {error}") from None
+        self.known.add(value)
+        return value
 
 
 def _signing_variable(provider: str, environ: Mapping[str, str]) -> str | None:

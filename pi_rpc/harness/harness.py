@@ -23,7 +23,7 @@ from msgspec import UNSET, UnsetType
 
 from pi_rpc._os.threads import run_blocking
 from pi_rpc.agent.events import Abort, CommandsChanged, CompactionSummary, Diagnostic, Queue
-from pi_rpc.agent.ports import ToolContext
+from pi_rpc.agent.ports import BusyShell, ToolContext
 from pi_rpc.agent.queue import QueueMode
 from pi_rpc.agent.tool import AgentTool
 from pi_rpc.harness._choices import Choices
@@ -247,6 +247,14 @@ class AgentHarness(Choices, Prompting):
     def is_streaming(self) -> bool:
         """A run is going on."""
         return self.run is not None
+
+    @property
+    def is_quiet(self) -> bool:
+        """Nothing goes on or waits here, and no command has left anything in the background."""
+        shell = self._loop.tool_context.shell
+        left = isinstance(shell, BusyShell) and shell.is_busy
+        idle = self.phase == "idle" and not self.is_streaming
+        return idle and not (self.queue or self._bash.is_busy or left)
 
     @property
     def interrupted(self) -> bool:

@@ -112,6 +112,11 @@ class PersonBash:
             command.abort()
         return command
 
+    @property
+    def is_busy(self) -> bool:
+        """A command runs."""
+        return bool(self._running)
+
     def stop(self) -> None:
         """Tell every command to end, and every later one as it starts; returns at once."""
         self._stopped = True

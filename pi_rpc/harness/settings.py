@@ -150,6 +150,9 @@ class Settings:
     editor_timeout_s: float = 5.0
     """``piRpc.editorTimeoutSeconds``: how long an editor may take to read, change or save a
     document; 0 for any time."""
+    idle_unload_s: float = 1800.0
+    """``piRpc.idleUnloadMinutes``: a session that nobody used for so long leaves the memory until
+    it is used again; 0 for never. Only the agent directory's file says."""
     local_servers: bool = True
     """``piRpc.localServers``: look for model servers on this machine."""
     ca_file: str | None = None
@@ -309,6 +312,7 @@ def _settings(file: "SettingsFile", folder: Path) -> Settings:
         checkpoint_bytes=file.pi_rpc.checkpoint_megabytes * 1024 * 1024,
         hook_timeout_s=file.pi_rpc.hook_timeout_seconds,
         editor_timeout_s=file.pi_rpc.editor_timeout_seconds,
+        idle_unload_s=file.pi_rpc.idle_unload_minutes * 60,
         local_servers=file.pi_rpc.local_servers,
         ca_file=_placed(file.pi_rpc.ca_file, folder),
     )

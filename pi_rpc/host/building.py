@@ -6,8 +6,11 @@ file, the settings of the project. Does not own which sessions are open (``pi_rp
 
 import math
 import os
-from dataclasses import replace
+from collections.abc import Mapping
+from copy import copy
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from anyio.abc import TaskGroup
 
@@ -17,7 +20,8 @@ from pi_rpc.harness.checkpoint_store import CheckpointStore
 from pi_rpc.harness.configuration import SessionConfiguration
 from pi_rpc.harness.harness import AgentHarness
 from pi_rpc.harness.permissions.gate import PermissionGate
-from pi_rpc.harness.settings import Settings
+from pi_rpc.harness.queue import QueueKind
+from pi_rpc.harness.settings import QueueMode, Settings
 from pi_rpc.host.edited_files import EditedFiles
 from pi_rpc.host.hosted import HostedSession, SessionOptions
 from pi_rpc.host.project import ProjectSetup, load_project
@@ -29,7 +33,7 @@ from pi_rpc.llm.provider import StreamOptions, cache_retention_of
 from pi_rpc.session.context import build_context
 from pi_rpc.session.storage import SessionStorage
 
-__all__ = ["apply_permissions", "build", "take_over"]
+__all__ = ["Choices", "apply_permissions", "build"]
 
 
 async def build(
@@ -88,18 +92,31 @@ def apply_permissions(harness: AgentHarness, settings: Settings) -> None:
     harness.permissions.timeout_s = settings.permissions.timeout_s or None
 
 
-def take_over(harness: AgentHarness, source: AgentHarness) -> None:
-    """The choices of another session, as far as they are not stored with it."""
-    own, theirs = harness.configuration, source.configuration
-    own.model, own.thinking_level = theirs.model, theirs.thinking_level
-    own.permission_mode = theirs.permission_mode
-    own.named_tools, own.chosen_tools = theirs.named_tools, theirs.chosen_tools
-    own.additional_directories = list(theirs.additional_directories)
-    own.limits = theirs.limits
-    own.system_prompt = theirs.system_prompt
-    own.append_system_prompt = theirs.append_system_prompt
-    own.auto_compaction, own.auto_retry = theirs.auto_compaction, theirs.auto_retry
-    harness.queue.modes.update(source.queue.modes)
+_CHOSEN = (
+    *("model", "thinking_level", "permission_mode", "named_tools", "chosen_tools"),
+    *("additional_directories", "limits", "system_prompt", "append_system_prompt"),
+    *("auto_compaction", "auto_retry"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """What was chosen in a session, as far as it is not stored with it."""
+
+    configured: Mapping[str, Any]
+    modes: Mapping[QueueKind, QueueMode]
+
+    @classmethod
+    def of(cls, harness: AgentHarness) -> "Choices":
+        """Those of an open session, as they are now."""
+        configured = {name: copy(getattr(harness.configuration, name)) for name in _CHOSEN}
+        return cls(configured, dict(harness.queue.modes))
+
+    def put_into(self, harness: AgentHarness) -> None:
+        """``harness`` goes on with them."""
+        for name, value in self.configured.items():
+            setattr(harness.configuration, name, copy(value))
+        harness.queue.modes.update(self.modes)
 
 
 async def _configuration(

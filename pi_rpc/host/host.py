@@ -6,6 +6,8 @@ a ``SessionRepo``'s. Knows no wire: a front door subscribes to a session's harne
 it hears.
 """
 
+import logging
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
@@ -20,7 +22,7 @@ from pi_rpc.harness.errors import HarnessError
 from pi_rpc.harness.given_back import given_back
 from pi_rpc.harness.model_registry import ModelRegistry
 from pi_rpc.harness.paths import chosen_sessions_dir
-from pi_rpc.host.building import build, take_over
+from pi_rpc.host.building import Choices, build
 from pi_rpc.host.hosted import HostedFork, HostedSession, SessionOptions
 from pi_rpc.host.project import ProjectSetup
 from pi_rpc.host.services import Services
@@ -32,11 +34,14 @@ from pi_rpc.host.storage import (
     session_file,
     storage_failure,
 )
+from pi_rpc.host.unloading import Unloaded, can_unload, look_every_s
 from pi_rpc.session.listing import SessionPage
 from pi_rpc.session.repo import ForkPosition, JsonlSessionRepo, MemorySessionRepo, SessionRepo
 from pi_rpc.session.storage import SessionError, SessionNotFoundError, SessionStorage
 
 __all__ = ["Host", "HostedFork", "HostedSession", "SessionOptions"]
+
+_log = logging.getLogger("pi_rpc.host")
 
 _CLOSE_DEADLINE_S = 0.6
 
@@ -52,16 +57,22 @@ class Host:
         task_group: TaskGroup,
         *,
         repo: SessionRepo | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """``defaults`` fill what a session's options leave open; ``task_group`` carries runs;
-        ``repo`` keeps the sessions, None: files where pi looks for them."""
+        ``repo`` keeps the sessions, None: files where pi looks for them. ``clock``, in seconds,
+        says how long a session was idle."""
         self.services = services
         self.defaults = defaults
         self.cwd = cwd
         self._repo = repo
         self._task_group = task_group
+        self._clock = clock
         self._sessions: dict[str, HostedSession] = {}
+        self._unloaded: dict[str, Unloaded] = {}
+        self._needed: list[Callable[[HostedSession], bool]] = []
         self._opening = anyio.Lock()
+        self._first_opened = anyio.Event()
         self._stopped = False
         self._finishing = False
         self._on_open: list[Callable[[HostedSession], None]] = []
@@ -83,7 +94,7 @@ class Host:
 
     @property
     def sessions(self) -> list[HostedSession]:
-        """The open sessions, oldest first."""
+        """The open sessions that are in memory, the first loaded first."""
         return list(self._sessions.values())
 
     def on_open(self, listener: Callable[[HostedSession], None]) -> None:
@@ -91,17 +102,34 @@ class Host:
         self._on_open.append(listener)
 
     def on_close(self, listener: Callable[[HostedSession], None]) -> None:
-        """Call ``listener`` with every session that is closed from now on, after its last event."""
+        """Call ``listener`` with every session that leaves the memory from now on, after its last
+        event: closed, or unloaded. ``has`` tells which."""
         self._on_close.append(listener)
 
-    def get(self, session_id: str) -> HostedSession:
-        """The open session with this id."""
-        if session_id not in self._sessions:
+    def keep_while(self, needed: Callable[[HostedSession], bool]) -> None:
+        """Unload no session as long as ``needed`` says so."""
+        self._needed.append(needed)
+
+    def has(self, session_id: str) -> bool:
+        """The session is open, in memory or unloaded."""
+        return session_id in self._sessions or session_id in self._unloaded
+
+    async def get(self, session_id: str) -> HostedSession:
+        """The open session with this id; loaded again, with another epoch, if it was unloaded.
+
+        Raises, beside ``sessionNotFound``, what opening its file raises.
+        """
+        hosted = self._sessions.get(session_id)
+        if hosted is None and session_id in self._unloaded:
+            async with self._opening:
+                hosted = self._sessions.get(session_id) or await self._load_again(session_id)
+        if hosted is None:
             raise HarnessError(
                 "sessionNotFound",
                 f"no session {session_id!r} is open; session/open opens one from disk",
             )
-        return self._sessions[session_id]
+        hosted.used = self._clock()
+        return hosted
 
     # --- sessions come and go --------------------------------------------------------------------
 
@@ -130,6 +158,11 @@ class Host:
             for hosted in self._sessions.values():
                 if hosted.id == session_id or (path and _resolved(hosted) == path):
                     return hosted
+            for known, unloaded in self._unloaded.items():
+                if known == session_id or (path and unloaded.path.resolve() == path):
+                    again = await self._load_again(known)
+                    assert again is not None
+                    return again
             if cwd is not None:
                 cwd = await run_blocking(existing_directory, cwd, "cwd")
             if (named := path or session_id) is None:
@@ -183,7 +216,8 @@ class Host:
                 raise storage_failure(error) from None
             options = SessionOptions(cwd=cwd, ephemeral=source.ephemeral)
             try:
-                hosted = await self._adopt(fork.session, options, like=source)
+                like = Choices.of(source.harness)
+                hosted = await self._adopt(fork.session, options, like=like)
             except BaseException:
                 # Nobody has been told of it.
                 with anyio.CancelScope(shield=True), suppress(SessionError):
@@ -191,12 +225,29 @@ class Host:
                 raise
         return HostedFork(hosted, written)
 
+    @asynccontextmanager
+    async def reading(self, session_id: str) -> AsyncIterator[SessionStorage]:
+        """What a session holds, to be read only; it need not be open, and another process may be
+        writing it."""
+        if (hosted := self._sessions.get(session_id)) is not None:
+            yield hosted.harness.session
+            return
+        unloaded = self._unloaded.get(session_id)
+        session = await self._load(unloaded.path if unloaded else session_id, None, read_only=True)
+        try:
+            yield session
+        finally:
+            with anyio.CancelScope(shield=True):
+                await session.aclose()
+
     async def delete(self, session_id: str) -> None:
         """Throw a session away, as ``SessionRepo.delete`` does; an open one is closed first."""
         hosted = self._sessions.get(session_id)
         if hosted is None:
             async with self._opening:
-                await self._throw_away(session_id)
+                unloaded = self._unloaded.get(session_id)
+                await self._throw_away(unloaded.path if unloaded else session_id)
+                self._unloaded.pop(session_id, None)
             await self._forget(session_id)
             return
         session = hosted.harness.session
@@ -224,12 +275,64 @@ class Host:
 
     async def close(self, session_id: str) -> None:
         """End what the session does and let go of it."""
-        hosted = self.get(session_id)
+        if self._unloaded.pop(session_id, None) is not None:
+            return
+        hosted = await self.get(session_id)
         del self._sessions[session_id]
         hosted.harness.stop()
+        await self._let_go(hosted)
+
+    async def unload_idle(self) -> None:
+        """Take out of memory what has been idle for long enough; for the settings' time."""
+        idle_s = self.services.settings.idle_unload_s
+        for hosted in self.sessions if idle_s else ():
+            if not self._is_idle(hosted):
+                hosted.used = self._clock()
+            elif self._clock() - hosted.used >= idle_s:
+                async with self._opening:
+                    await self._unload(hosted)
+
+    def _is_idle(self, hosted: HostedSession) -> bool:
+        return can_unload(hosted) and not any(needed(hosted) for needed in self._needed)
+
+    async def _unload(self, hosted: HostedSession) -> None:
+        path = hosted.harness.session.path
+        # A session without entries has no file to come back from.
+        there = path is not None and await run_blocking(path.exists)
+        if not there or self._sessions.get(hosted.id) is not hosted or not self._is_idle(hosted):
+            return
+        self._unloaded[hosted.id] = Unloaded.of(hosted)
+        del self._sessions[hosted.id]
+        _log.info("session %s is idle and was unloaded", hosted.id)
+        with anyio.CancelScope(shield=True):
+            await self._let_go(hosted)
+
+    async def _let_go(self, hosted: HostedSession) -> None:
         await hosted.harness.aclose()
         for listener in self._on_close:
             listener(hosted)
+
+    async def _load_again(self, session_id: str) -> HostedSession | None:
+        """An unloaded session, in memory again; None when it was closed meanwhile."""
+        unloaded = self._unloaded.get(session_id)
+        if unloaded is None:
+            return None
+        session = await self._load(unloaded.path, unloaded.cwd, read_only=unloaded.read_only)
+        if session.session_id != session_id:
+            await session.aclose()
+            text = f"{unloaded.path} holds another session now"
+            raise HarnessError("sessionNotFound", text)
+        options = SessionOptions(cwd=unloaded.cwd)
+        hosted = await self._adopt(session, options, like=unloaded.choices, is_news=True)
+        hosted.harness.permissions.keep(unloaded.permitted)
+        return hosted
+
+    async def watch_for_idle(self) -> None:
+        """Call ``unload_idle`` now and then, unless it is turned off; until cancelled."""
+        await self._first_opened.wait()
+        while idle_s := self.services.settings.idle_unload_s:
+            await anyio.sleep(look_every_s(idle_s))
+            await self.unload_idle()
 
     def stop_all(self) -> None:
         """Tell every run to stop, and every later one as it starts; returns at once."""
@@ -310,7 +413,9 @@ class Host:
 
     @asynccontextmanager
     async def _visit(self, session_id: str, *, read_only: bool) -> AsyncIterator[HostedSession]:
-        if (hosted := self._sessions.get(session_id)) is not None:
+        hosted = self._sessions.get(session_id) or await self._load_again(session_id)
+        if hosted is not None:
+            hosted.used = self._clock()
             yield hosted
             return
         session = await self._load(session_id, None, read_only=read_only)
@@ -331,9 +436,11 @@ class Host:
         session: SessionStorage,
         options: SessionOptions,
         *,
-        like: HostedSession | None = None,
+        like: Choices | None = None,
+        is_news: bool = False,
     ) -> HostedSession:
-        """``session`` is open from now on, with the choices of ``like``."""
+        """``session`` is open from now on, with the choices ``like`` another; ``is_news``: it was
+        before, with another epoch."""
         hosted, project = await self._build(session, options)
         harness = hosted.harness
         try:
@@ -343,7 +450,7 @@ class Host:
             if wanted is not None:
                 harness.configuration.activate(list(wanted))
             if like is not None:
-                take_over(harness, like.harness)
+                like.put_into(harness)
             missing = await run_blocking(missing_directory, harness.configuration.cwd)
         except BaseException:
             with anyio.CancelScope(shield=True):
@@ -354,8 +461,13 @@ class Host:
         if self._finishing:
             harness.finish()
         self._sessions[session.session_id] = hosted
+        self._unloaded.pop(session.session_id, None)
+        hosted.used = self._clock()
         for listener in self._on_open:
             listener(hosted)
+        if is_news:
+            harness.changed(epoch=hosted.epoch)
+        self._first_opened.set()
         problems = [*self.services.problems, *project.problems, *session.notes, *missing]
         for problem in dict.fromkeys(problems):
             harness.report(Diagnostic(severity="warning", message=problem))

@@ -60,6 +60,8 @@ class HostedSession:
     """Asks the person; a front door puts itself behind it."""
     project: ProjectSetup = field(default_factory=ProjectSetup)
     """What its directory brought along when it was looked at last."""
+    used: float = 0.0
+    """When something went on in it last, by the host's clock."""
     loading: anyio.Lock = field(default_factory=anyio.Lock)
     """Held while that is looked at anew."""
 

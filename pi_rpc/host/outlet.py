@@ -146,6 +146,8 @@ class EventOutlet:
         self._last_update = -math.inf
         self.seq = 0
         """The number of the last event handed on."""
+        self.merged = 0
+        """How many deltas and updates became part of another one."""
 
     def take(self, events: Sequence[AgentEvent]) -> None:
         """Hand on ``events`` in order, now or merged a little later."""
@@ -187,6 +189,8 @@ class EventOutlet:
             self.flush()
         if self._merging is None:
             self._merging = _Merging(update)
+        else:
+            self.merged += 1
         event = update.assistant_message_event
         assert isinstance(event, _DELTAS)
         self._merging.pieces.append(event.delta)
@@ -197,12 +201,14 @@ class EventOutlet:
             self.flush()
         if isinstance(event, ToolExecutionUpdate):
             call = event.tool_call_id
+            self.merged += call in self._updates
             updates = self._updates.get(call) or self._lossy.pop(call, None) or WaitingUpdates()
             assert isinstance(updates, WaitingUpdates)
             updates.add(event)
             self._updates[call] = updates
         else:
             key = (BashOutput, event.token)
+            self.merged += key in self._updates
             output = self._updates.setdefault(key, _WaitingOutput())
             assert isinstance(output, _WaitingOutput)
             output.add(event)

@@ -5,6 +5,7 @@ peer runs, cancels and answers. No I/O.
 """
 
 import logging
+import time
 from collections import deque
 from collections.abc import Callable
 from typing import Final
@@ -27,6 +28,7 @@ class Request:
 
     __slots__ = (
         "_answered",
+        "_came",
         "_cancelled",
         "_key",
         "_on_cancel",
@@ -49,6 +51,7 @@ class Request:
         """The text of an object; ``{}`` where there was none. Anything else the client sent is kept
         as it is: decoding it as a struct fails with the right error."""
         self._on_started = on_started
+        self._came = time.monotonic()
         self._scope = anyio.CancelScope()
         self._key: str | None = None
         self._on_cancel: Callable[[], None] | None = None

@@ -34,6 +34,16 @@ class Pending:
         """It has been answered, or never will be."""
         return self._event.is_set()
 
+    @property
+    def result(self) -> bytes:
+        """What it was answered with; nothing where there is no result."""
+        return b"" if self._result is None else bytes(self._result)
+
+    @property
+    def error(self) -> RpcError | None:
+        """The error it was answered with."""
+        return self._error if isinstance(self._error, RpcError) else None
+
     def succeed(self, result: Raw) -> None:
         """It was answered with a result. Only the first outcome counts."""
         if not self.settled:

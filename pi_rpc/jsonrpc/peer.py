@@ -7,6 +7,7 @@ to cancel. Does not own bytes (``stdio``, ``framing``) nor what an application's
 """
 
 import logging
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
@@ -43,6 +44,7 @@ from pi_rpc.jsonrpc.errors import (
 )
 from pi_rpc.jsonrpc.framing import Frame
 from pi_rpc.jsonrpc.stdio import Transport
+from pi_rpc.jsonrpc.watching import Watcher
 
 __all__ = ["BARRIER", "Handler", "Peer", "PeerClosedError", "Request", "RpcError"]
 
@@ -102,6 +104,7 @@ class Peer:
         grace_s: float = 2.0,
         flush_s: float = 1.0,
         answers_cancel: Callable[[str], bool] = lambda method: True,
+        watchers: Sequence[Watcher] = (),
     ) -> None:
         self._transport = transport
         self._handler = handler
@@ -109,6 +112,7 @@ class Peer:
         self._grace_s = grace_s
         self._flush_s = flush_s
         self._answers_cancel = answers_cancel
+        self._watchers = tuple(watchers)
         self._in_flight: dict[Id, Request] = {}
         self._idle: anyio.Event | None = None
         self._order = StartOrder(self._key_of, self._start, self._deliver)
@@ -127,6 +131,11 @@ class Peer:
         """How much output has not left yet."""
         return self._transport.waiting_bytes
 
+    @property
+    def in_flight(self) -> int:
+        """How many requests of the other end have no answer yet."""
+        return len(self._in_flight)
+
     async def drained(self) -> None:
         """Returns when little output is waiting, or none will leave any more."""
         await self._transport.drained()
@@ -138,9 +147,20 @@ class Peer:
                 self._idle = anyio.Event()
             await self._idle.wait()
 
+    def watch(self, watcher: Watcher) -> None:
+        """Tells ``watcher`` what passes from now on."""
+        self._watchers = (*self._watchers, watcher)
+
+    def unwatch(self, watcher: Watcher) -> None:
+        """Tells it no more."""
+        self._watchers = tuple(each for each in self._watchers if each is not watcher)
+
     def notify(self, method: str, params: Any) -> None:
         """Sends a notification. Raises only when ``params`` cannot be written as JSON."""
-        self._transport.send((notification_payload(method, params),))
+        payload = notification_payload(method, params)
+        self._transport.send((payload,))
+        for watcher in self._watchers:
+            watcher.told(method, payload)
 
     def send_frames(self, payloads: Sequence[bytes]) -> None:
         """Sends JSON values that are already written, in one go."""
@@ -154,11 +174,18 @@ class Peer:
         answer is ignored.
         """
         with self._outbound.open() as pending:
-            self._transport.send((request_payload(pending.id, method, params),))
+            payload = request_payload(pending.id, method, params)
+            self._transport.send((payload,))
+            for watcher in self._watchers:
+                watcher.asked(pending.id, method, payload)
+            began = time.monotonic()
             try:
                 with anyio.fail_after(timeout_s):
                     return await pending.wait()
             finally:
+                seconds = time.monotonic() - began
+                for watcher in self._watchers:
+                    watcher.answer_came(pending.id, method, seconds, pending.error, pending.result)
                 if not pending.settled:
                     self.notify("$/cancelRequest", {"id": pending.id})
 
@@ -209,6 +236,8 @@ class Peer:
         if isinstance(message, RequestMessage):
             self._take_in_turn(message, frame)
         elif isinstance(message, Notification):
+            for watcher in self._watchers:
+                watcher.notification_came(message)
             if message.method in ("$/cancelRequest", "$/cancel_request"):
                 self._cancel(message.params)
             else:
@@ -265,6 +294,8 @@ class Peer:
         else:
             request = Request(message.id, message.method, message.params, self._order.started)
             self._in_flight[request.id] = request
+            for watcher in self._watchers:
+                watcher.request_came(request)
             self._order.arrive(request)
 
     def _cancel(self, params: Raw) -> None:
@@ -340,23 +371,27 @@ class Peer:
     def _succeed(self, request: Request, result: Any) -> None:
         if request._answered:
             return
-        payload = result_payload(request.id, result)
-        self._answer(request, payload)
+        self._answer(request, result_payload(request.id, result), None)
 
     def _fail(self, request: Request, error: RpcError) -> None:
         if not request._answered:
-            self._answer(request, error_payload(request.id, error))
+            self._answer(request, error_payload(request.id, error), error)
 
-    def _answer(self, request: Request, payload: bytes) -> None:
+    def _answer(self, request: Request, payload: bytes, error: RpcError | None) -> None:
         request._answered = True
         del self._in_flight[request.id]
         self._transport.send((payload,))
+        seconds = time.monotonic() - request._came
+        for watcher in self._watchers:
+            watcher.answered(request, seconds, error, payload)
         if self._idle is not None and not self._in_flight:
             self._idle.set()
             self._idle = None
 
     def _send_error(self, id: Id | None, error: RpcError) -> None:
         self._transport.send((error_payload(id, error),))
+        for watcher in self._watchers:
+            watcher.refused(id, error)
 
     def _error_of(self, request: Request, exc: Exception) -> RpcError:
         try:

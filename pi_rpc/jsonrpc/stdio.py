@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = [
     "LOW_WATER_BYTES",
     "MemoryTransport",
+    "OpeningTransport",
     "StdioTransport",
     "Transport",
     "claim_stdio",
@@ -66,6 +67,19 @@ class Transport(Protocol):
 
     def close(self) -> None:
         """Ends both ways at once and wakes everybody. Flush first. May be called again."""
+
+
+class OpeningTransport(Transport, Protocol):
+    """A transport over which the first frames can pass before there is an event loop."""
+
+    def read_first_frame(self) -> Frame | None:
+        """The next frame, waited for in this thread; None at the end of input."""
+
+    def unread(self, frame: Frame) -> None:
+        """Gives a frame back: it will be the next to be received."""
+
+    def send_blocking(self, payload: bytes) -> None:
+        """Sends one JSON value from this thread."""
 
 
 def claim_stdio() -> tuple[int, int]:

@@ -12,8 +12,10 @@ from pi_rpc.protocol.notifications import (
     AgentEventParams,
     CancelParams,
     CancelRequestParams,
+    LogTraceParams,
     SetTraceParams,
 )
+from pi_rpc.protocol.statistics import ServerStatsResult
 
 __all__ = ["ROWS"]
 
@@ -134,6 +136,12 @@ ROWS: tuple[Method, ...] = (
         errors=("storage",),
     ),
     Method(
+        name="server/stats",
+        exchange="observe",
+        summary="What the daemon has done so far: by method, by session, and what it takes up.",
+        result=ServerStatsResult,
+    ),
+    Method(
         name="ping",
         exchange="end",
         summary="Answers `{}`, whatever the params.",
@@ -164,11 +172,21 @@ ROWS: tuple[Method, ...] = (
     ),
     Method(
         name="$/setTrace",
-        exchange="initialize",
-        summary="Accepted for LSP clients; without effect.",
+        exchange="observe",
+        summary="Whether `$/logTrace` tells of what passes, as in LSP; `off` at first, or what"
+        " `trace` of `initialize` says. Another value is ignored.",
         is_request=False,
         order="in_turn",
         params=SetTraceParams,
+    ),
+    Method(
+        name="$/logTrace",
+        exchange="observe",
+        summary="A message passed: a request, its answer with how long it took, a notification."
+        " Events are not told of. Credentials are masked.",
+        sender="daemon",
+        is_request=False,
+        params=LogTraceParams,
     ),
     Method(
         name="agent/event",

@@ -125,6 +125,16 @@ ROWS: tuple[Method, ...] = (
         order="session",
     ),
     Method(
+        name="session/export",
+        exchange="export",
+        summary="Writes the active branch of a session to a file for people, or for another"
+        " program. The session need not be open. No permission is asked: the person asked for it.",
+        params=f.SessionExportParams,
+        result=f.SessionExportResult,
+        errors=(*SESSION, "sessionCorrupt", "storage"),
+        order="session",
+    ),
+    Method(
         name="session/events",
         exchange="events",
         summary="Repeats events that the client missed, as far back as they are kept: see"

@@ -71,7 +71,11 @@ ERRORS: dict[str, ErrorKind] = {
         {"status": "The HTTP status, when there was one."},
     ),
     "permissionDenied": ErrorKind(1201, "The permission mode or a rule refuses it."),
-    "untrusted": ErrorKind(1202, "The project is not trusted."),
+    "untrusted": ErrorKind(
+        1202,
+        "Reserved: no request of this version needs the project to be trusted. What an untrusted"
+        " project brings along is left out, and `trust/get` says so.",
+    ),
     "overloaded": ErrorKind(
         1301,
         "Too many requests of this connection are in flight.",

@@ -154,7 +154,9 @@ class SessionChanged(Wire, tag_field="type", tag="session_changed", frozen=True,
     At the start of a run: `phase` and `isStreaming` (and, in `removed`, `interrupted`). At the end
     of each turn: `messageCount`, `leafId`, `tokens`, `cost` and `contextUsage`. Just before
     `agent_settled`: `phase`, `isStreaming`, `messageCount` and `leafId`. The rest when it is
-    changed, by `session/configure` mostly. The queue has an event of its own, `queue_update`."""
+    changed, by `session/configure` mostly. `epoch`, in the first event of a session that was
+    unloaded while it was idle and is loaded again: numbers start over with it. The queue has an
+    event of its own, `queue_update`."""
 
     removed: list[str] | UnsetType = UNSET
     """Names of fields that were cleared."""
@@ -178,6 +180,7 @@ class SessionChanged(Wire, tag_field="type", tag="session_changed", frozen=True,
     tokens: TokenTotals | UnsetType = UNSET
     cost: float | UnsetType = UNSET
     limits: Limits | UnsetType = UNSET
+    epoch: str | UnsetType = UNSET
 
 
 WireEvent: TypeAlias = (

@@ -73,6 +73,7 @@ METHOD_NAMES: tuple[str, ...] = (
     "session/stats",
     "session/label",
     "session/fork",
+    "session/export",
     "session/events",
     "session/close",
     "session/delete",
@@ -91,6 +92,7 @@ METHOD_NAMES: tuple[str, ...] = (
     "auth/status",
     "auth/set",
     "auth/remove",
+    "server/stats",
     "ping",
     "editor/didChange",
     "$/cancelRequest",
@@ -231,6 +233,8 @@ class InitializeParams(Wire, frozen=True, kw_only=True):
     """LSP's workspace folders."""
     capabilities: ClientCapabilities = ClientCapabilities()
     """What the client can do."""
+    trace: Any | UnsetType = UNSET
+    """LSP's: what `$/setTrace` would be sent at once; anything else is ignored."""
     initialization_options: Any | UnsetType = UNSET
     """An object whose `session` holds `session/new` params for the default session; anything else
     is ignored."""

@@ -2,14 +2,20 @@
 
 Owns their structs. ``agent/event`` on the hot path is written by ``pi_rpc.protocol.encode``."""
 
-from typing import Any
+from typing import Literal
 
 from msgspec import UNSET, UnsetType
 
 from pi_rpc.llm.messages import Wire
 from pi_rpc.protocol.events import WireEvent
 
-__all__ = ["AgentEventParams", "CancelParams", "CancelRequestParams", "SetTraceParams"]
+__all__ = [
+    "AgentEventParams",
+    "CancelParams",
+    "CancelRequestParams",
+    "LogTraceParams",
+    "SetTraceParams",
+]
 
 
 class AgentEventParams(Wire, frozen=True, kw_only=True):
@@ -40,5 +46,14 @@ class CancelRequestParams(Wire, frozen=True, kw_only=True):
 class SetTraceParams(Wire, frozen=True, kw_only=True):
     """LSP's trace setting."""
 
-    value: Any | UnsetType = UNSET
-    """Accepted; has no effect in this version."""
+    value: Literal["off", "messages", "verbose"]
+    """`messages` has the daemon tell of what passes, `verbose` also what it held."""
+
+
+class LogTraceParams(Wire, frozen=True, kw_only=True):
+    """What passed, as LSP has it."""
+
+    message: str
+    """One line."""
+    verbose: str | UnsetType = UNSET
+    """Params or result, as JSON; up to 16 KiB of it. Only with `verbose`."""

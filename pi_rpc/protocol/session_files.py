@@ -1,4 +1,4 @@
-"""Params and results of what is done to whole sessions, open or not: forking and deleting.
+"""Params and results of what is done to whole sessions, open or not: fork, delete, export.
 
 Owns the structs only; ``pi_rpc.protocol.methods`` says which method has which."""
 
@@ -9,7 +9,13 @@ from msgspec import UNSET, UnsetType
 from pi_rpc.llm.messages import ImageBlock, Wire
 from pi_rpc.protocol.base import SessionParams
 
-__all__ = ["SessionDeleteParams", "SessionForkParams", "SessionForkResult"]
+__all__ = [
+    "SessionDeleteParams",
+    "SessionExportParams",
+    "SessionExportResult",
+    "SessionForkParams",
+    "SessionForkResult",
+]
 
 
 class SessionForkParams(SessionParams, frozen=True, kw_only=True):
@@ -42,3 +48,23 @@ class SessionDeleteParams(Wire, frozen=True, kw_only=True):
 
     session_id: str
     """The session, open or not."""
+
+
+class SessionExportParams(SessionParams, frozen=True, kw_only=True):
+    """What to write, and where."""
+
+    format: Literal["jsonl", "markdown", "html"]
+    """`jsonl`: the header and the active branch, a session file that pi and we open. `markdown`:
+    for a forge. `html`: one page that needs nothing else."""
+    path: str | UnsetType = UNSET
+    """The file, whose folder must exist; a relative one is the connection's working directory's.
+    Absent: a new file there, `pi-session-…`, named after the session."""
+    overwrite: bool = False
+    """Replace a file that exists; otherwise it is `invalidParams`."""
+
+
+class SessionExportResult(Wire, frozen=True, kw_only=True):
+    """What was written."""
+
+    path: str
+    """The file, absolute."""

@@ -8,7 +8,9 @@ cancellation are ``pi_rpc.jsonrpc``'s.
 
 import logging
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -50,9 +52,12 @@ from pi_rpc.server.events import EventStream
 from pi_rpc.server.greeting import Greeting, greet
 from pi_rpc.server.permissions import ClientPermissions
 from pi_rpc.server.questions import Questions
+from pi_rpc.server.statistics import Statistics
 from pi_rpc.session.storage import SessionError
 
 if TYPE_CHECKING:
+    from pi_rpc.server.masking import Masks
+    from pi_rpc.server.reporting import ClientTrace
     from pi_rpc.tools.file_search import FileSearch
 
 __all__ = ["Connection", "Feature"]
@@ -70,7 +75,12 @@ class _Named(Struct, rename="camel"):
     session_id: Any = None
 
 
+class _Value(Struct):
+    value: Any = None
+
+
 _named = msgspec.json.Decoder(_Named)
+_value = msgspec.json.Decoder(_Value)
 
 
 class Connection:
@@ -91,7 +101,11 @@ class Connection:
         self._defaults = defaults
         self._task_group = task_group
         self._drain = drain
-        self._default: HostedSession | None = None
+        self._default_id: str | None = None
+        self._in_use: Counter[str | None] = Counter()
+        """How many requests are being served, by ordering key."""
+        self._trace: ClientTrace | None = None
+        self.statistics = Statistics()
         self._creating = anyio.Lock()
         self._options = SessionOptions()
         self._host: Host | None = None
@@ -117,11 +131,13 @@ class Connection:
     async def session(self, session_id: str | UnsetType | None) -> HostedSession:
         """The session a request names, or the default one, which is created on first use."""
         if session_id:
-            return self.host.get(session_id)
+            return await self.host.get(session_id)
         async with self._creating:
-            if self._default is None or self._default not in self.host.sessions:
-                self._default = await self.host.create(self._options)
-            return self._default
+            if self._default_id is None or not self.host.has(self._default_id):
+                created = await self.host.create(self._options)
+                self._default_id = created.id
+                return created
+            return await self.host.get(self._default_id)
 
     @cached_property
     def file_search(self) -> "FileSearch":
@@ -129,6 +145,15 @@ class Connection:
         from pi_rpc.tools.file_search import FileSearch
 
         return FileSearch(self._task_group)
+
+    @cached_property
+    def masks(self) -> "Masks":
+        """What must not be told to whoever reads what is recorded."""
+        from pi_rpc.server.masking import Masks
+
+        credentials = self.services.credentials
+        credentials.learn()
+        return Masks(lambda: tuple(credentials.known))
 
     def last_seq(self, hosted: HostedSession) -> int:
         """The number of the last event of ``hosted`` that was sent; sends what waits first."""
@@ -146,7 +171,7 @@ class Connection:
         self._options = session_options(default_session_params(params))
         self._host = Host(self.services, self._defaults, cwd, self._task_group)
         features = client_features(params)
-        self.events = EventStream(self.peer, features.events)
+        self.events = EventStream(self.peer, features.events, self.statistics)
         self.questions = Questions(self.peer, features, self.events)
         self._host.on_open(self.events.follow)
         if features.ui:
@@ -160,7 +185,10 @@ class Connection:
         if features.permission or can_show:
             self._host.on_open(lambda hosted: self._ask_for_permission(hosted, can_show))
         self._host.on_close(self._leave)
+        self._host.keep_while(self._is_needed)
+        self._set_trace(params.trace)
         self._task_group.start_soon(self.events.run)
+        self._task_group.start_soon(self._host.watch_for_idle)
         self.process_id = params.process_id or None
         self.initialized.set()
 
@@ -201,6 +229,28 @@ class Connection:
         hosted.harness.permissions.close()
         self.questions.forget(hosted)
         self.events.forget(hosted)
+        if not self.host.has(hosted.id):
+            self.statistics.forget(hosted.id)
+
+    def _is_needed(self, hosted: HostedSession) -> bool:
+        """Somebody waits for something of ``hosted``."""
+        assert self.questions is not None
+        is_used = self._in_use[self._lane(hosted.id)] > 0
+        return is_used or bool(self.questions.open_of(hosted.id))
+
+    def _set_trace(self, wanted: object) -> None:
+        """``off``, ``messages`` or ``verbose``; anything else changes nothing."""
+        assert self.peer is not None
+        if wanted not in ("off", "messages", "verbose"):
+            return
+        if self._trace is not None:
+            self.peer.unwatch(self._trace)
+            self._trace = None
+        if wanted != "off":
+            from pi_rpc.server.reporting import ClientTrace
+
+            self._trace = ClientTrace(self.masks, self.peer, verbose=wanted == "verbose")
+            self.peer.watch(self._trace)
 
     async def _initialize(self, request: Request) -> InitializeResult:
         if self._host is not None:
@@ -226,9 +276,23 @@ class Connection:
             session_id = _named.decode(params).session_id
         except msgspec.MsgspecError:
             return None
-        if self._default is not None and session_id == self._default.id:
-            session_id = None
-        return f"session:{session_id}" if session_id else "session"
+        return self._lane(session_id)
+
+    def _lane(self, session_id: object) -> str:
+        named = session_id and session_id != self._default_id
+        return f"session:{session_id}" if named else "session"
+
+    @contextmanager
+    def _using(self, request: Request) -> Iterator[None]:
+        """While a request is served, its session is not unloaded."""
+        key = self.ordering_key(request.method, request.params)
+        self._in_use[key] += 1
+        try:
+            yield
+        finally:
+            self._in_use[key] -= 1
+            if not self._in_use[key]:
+                del self._in_use[key]
 
     async def request(self, request: Request) -> Any:
         """Serve one request."""
@@ -243,7 +307,8 @@ class Connection:
         feature = self._features.get(request.method)
         if feature is None:
             raise method_not_found(request.method)
-        return await feature(self, request)
+        with self._using(request):
+            return await feature(self, request)
 
     def notification(self, method: str, params: Raw) -> None:
         """Take note of one notification; unknown ones are ignored."""
@@ -252,6 +317,9 @@ class Connection:
             self.stop()
         elif method == "editor/didChange" and self._host is not None:
             self.editor.take(params)
+        elif method == "$/setTrace" and self._host is not None:
+            with suppress(msgspec.MsgspecError):
+                self._set_trace(_value.decode(params).value)
 
     def error(self, exc: BaseException) -> RpcError:
         """What the client is told of a failure."""
@@ -305,7 +373,15 @@ def _current_directory() -> str:
 
 _UNORDERED = frozenset(
     {
-        *("auth/status", "ping", "session/new", "session/list", "model/list", "trust/get"),
+        *(
+            "auth/status",
+            "ping",
+            "server/stats",
+            "session/new",
+            "session/list",
+            "model/list",
+            "trust/get",
+        ),
         *("permission/list", "permission/forget"),
     }
 )

@@ -8,6 +8,7 @@ import logging
 import math
 import os
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import anyio
 
@@ -22,6 +23,9 @@ from pi_rpc.server.connection import Connection
 from pi_rpc.server.features import FEATURES
 from pi_rpc.server.greeting import Greeting
 from pi_rpc.server.signals import ENDING, SIGNAL_BASE, EarlySignals
+
+if TYPE_CHECKING:
+    from pi_rpc.server.tracing import TraceFile
 
 __all__ = ["DaemonOptions", "serve"]
 
@@ -41,6 +45,8 @@ class DaemonOptions:
 
     defaults: SessionOptions
     drain: bool = False
+    trace: "TraceFile | None" = None
+    """Records what passes; it has begun to take frames, not to write them."""
 
 
 async def serve(
@@ -58,8 +64,10 @@ async def serve(
             grace_s=math.inf if options.drain else _GRACE_S,
             flush_s=math.inf if options.drain else _FLUSH_S,
             answers_cancel=lambda method: method in _OWN_END,
+            watchers=(connection.statistics,),
         )
         connection.peer = peer
+        _observe(connection, peer, options.trace)
         if greeted is not None:
             connection.begin(greeted)
         task_group.start_soon(_end_on_signal, connection, early)
@@ -74,6 +82,16 @@ async def serve(
             exit_code = connection.exit_code
         task_group.cancel_scope.cancel()
     return exit_code
+
+
+def _observe(connection: Connection, peer: Peer, trace: "TraceFile | None") -> None:
+    if trace is not None:
+        trace.masks = connection.masks
+        trace.begin()
+    if _log.isEnabledFor(logging.DEBUG):
+        from pi_rpc.server.reporting import DebugLog
+
+        peer.watch(DebugLog(connection.masks))
 
 
 async def _end_on_signal(connection: Connection, early: EarlySignals) -> None:

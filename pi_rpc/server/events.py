@@ -7,6 +7,7 @@ Merging and numbering are ``pi_rpc.host.outlet``'s, what is kept for repetition
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from msgspec import UNSET, Raw
@@ -23,6 +24,7 @@ from pi_rpc.protocol.encode import encode, encode_event, encode_update
 from pi_rpc.protocol.events import MessageUpdate as MessageUpdateOnWire
 from pi_rpc.protocol.handshake import EventPreferences as WantedEvents
 from pi_rpc.protocol.history import RepeatedEvent, SessionEventsResult
+from pi_rpc.server.statistics import SessionCounters, Statistics
 
 __all__ = ["EventStream"]
 
@@ -35,8 +37,9 @@ _EVENT = b',"event":'
 class EventStream:
     """All sessions' events on their way to one client."""
 
-    def __init__(self, peer: Peer, wanted: WantedEvents) -> None:
+    def __init__(self, peer: Peer, wanted: WantedEvents, statistics: Statistics) -> None:
         self._peer = peer
+        self._statistics = statistics
         self._wanted = wanted
         self._ticker = Ticker()
         self._outlets: dict[HostedSession, EventOutlet] = {}
@@ -49,11 +52,14 @@ class EventStream:
         """Send ``hosted``'s events from now on."""
         encoder = _SessionEncoder(hosted.id, self._wanted)
         history = EventHistory()
+        counters = self._statistics.session(hosted.id)
 
         def deliver(numbered: Sequence[Numbered]) -> None:
             frames = encoder.frames(numbered)
             history.add(numbered, frames)
             self._peer.send_frames(frames)
+            counters.events += len(frames)
+            counters.bytes += sum(map(len, frames))
 
         outlet = EventOutlet(deliver, self._preferences, self._ticker, self._crowded)
         self._outlets[hosted] = outlet
@@ -66,8 +72,17 @@ class EventStream:
 
     def forget(self, hosted: HostedSession) -> None:
         """``hosted`` is closed."""
-        self._outlets.pop(hosted, None)
+        if (outlet := self._outlets.pop(hosted, None)) is not None:
+            self._statistics.session(hosted.id).deltas_merged += outlet.merged
         self._histories.pop(hosted, None)
+
+    def counters(self, session_id: str) -> SessionCounters:
+        """The counters of a session; those of one that is loaded are as of now."""
+        counters = replace(self._statistics.session(session_id))
+        for hosted, outlet in self._outlets.items():
+            if hosted.id == session_id:
+                counters.deltas_merged += outlet.merged
+        return counters
 
     def flush(self, hosted: HostedSession) -> None:
         """Send what waits to be merged: what is sent next comes after it."""

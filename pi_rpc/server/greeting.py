@@ -12,7 +12,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from pi_rpc import __version__
-from pi_rpc.jsonrpc.stdio import StdioTransport
+from pi_rpc.jsonrpc.stdio import OpeningTransport
 from pi_rpc.protocol.decode import decode_params
 from pi_rpc.protocol.handshake import (
     InitializeParams,
@@ -70,7 +70,7 @@ def _runs(process_id: int | UnsetType | None) -> bool:
 
 
 def answer_first_frame(
-    transport: StdioTransport, on_frame: Callable[[], None] = lambda: None
+    transport: OpeningTransport, on_frame: Callable[[], None] = lambda: None
 ) -> Greeting | None:
     """Read one frame and answer it if it is a well-formed ``initialize``.
 

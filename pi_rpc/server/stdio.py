@@ -10,12 +10,14 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pi_rpc.jsonrpc.stdio import StdioTransport, claim_stdio
+from pi_rpc.jsonrpc.stdio import OpeningTransport, StdioTransport, claim_stdio
 from pi_rpc.server.greeting import answer_first_frame
 from pi_rpc.server.signals import EarlySignals, end_if_stuck
 
 if TYPE_CHECKING:
     from argparse import Namespace
+
+    from pi_rpc.server.tracing import TraceFile
 
 __all__ = ["run_stdio"]
 
@@ -23,12 +25,23 @@ __all__ = ["run_stdio"]
 def run_stdio(arguments: "Namespace") -> int:
     """Serve the client at standard input and output; ends the process, or returns an exit code."""
     # Without a client there is nothing to wait for, unless it asked for what it began.
+    transport: OpeningTransport
     transport = StdioTransport(*claim_stdio(), at_end=None if arguments.drain else end_if_stuck)
     try:
         _log_to(arguments.log_level, arguments.log_file)
     except OSError as error:
         sys.stderr.write(f"pi-rpc: cannot write the log file: {error}\n")
         return 2
+    trace: TraceFile | None = None
+    if arguments.trace:
+        from pi_rpc.server import tracing
+
+        try:
+            trace = tracing.TraceFile(Path(arguments.trace))
+        except OSError as error:
+            sys.stderr.write(f"pi-rpc: cannot write the trace: {error}\n")
+            return 2
+        transport = tracing.TracedTransport(transport, trace)
     early = EarlySignals()
     early.leave()
     greeted = answer_first_frame(transport, early.keep)
@@ -43,8 +56,10 @@ def run_stdio(arguments: "Namespace") -> int:
         permission_mode=arguments.permission_mode,
         tools=None if arguments.tools is None else tuple(arguments.tools),
     )
-    options = DaemonOptions(defaults=defaults, drain=arguments.drain)
+    options = DaemonOptions(defaults=defaults, drain=arguments.drain, trace=trace)
     code = anyio.run(serve, transport, greeted, options, early)
+    if trace is not None:
+        trace.close()
     # Everything has ended in order; what is left is a thread that may still be importing ahead.
     logging.shutdown()
     os._exit(code)

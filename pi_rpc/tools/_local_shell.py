@@ -178,6 +178,12 @@ class LocalShell:
                 raise
         return CommandExit(exit_code, reason, time.monotonic() - started)
 
+    @property
+    def is_busy(self) -> bool:
+        """A command runs, or has left something in the background."""
+        self._forget_ended()
+        return bool(self._running or self._children)
+
     async def aclose(self) -> None:
         """End commands that run, and whatever others have left in the background. Idempotent."""
         self._closed = True

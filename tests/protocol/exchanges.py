@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pi_rpc.protocol.handshake import EVENT_NAMES
 from tests.protocol.recorder import Conversation, Placeholders, Said, Step
 
 HOLD = {"delayMs": 600_000}
@@ -290,6 +291,32 @@ def forking(home: Path) -> list[Said]:
         return client.said
 
 
+def exporting(home: Path) -> list[Said]:
+    with Conversation(home, [say("Steam.")]) as client:
+        client.begin(wishes(*BRIEF, "message_update", "message_end", name="Engines"))
+        client.request("prompt", {"message": "What drives it?"})
+        page = {"format": "html", "path": "engines.html"}
+        client.request("session/export", page)
+        client.request("session/export", page)
+        client.request("session/export", {"format": "markdown"})
+        return client.said
+
+
+def observing(home: Path) -> list[Said]:
+    with Conversation(home, [say("Steam.")]) as client:
+        client.begin(wishes(*EVENT_NAMES, name="Engines"))
+        client.notify("$/setTrace", {"value": "messages"})
+        client.request("prompt", {"message": "What drives it?"})
+        # Traces of an answer come behind it.
+        client.until(lambda frame: frame.get("method") == "$/logTrace")
+        client.notify("$/setTrace", {"value": "verbose"})
+        client.request("session/state", {"sessionId": "gone"})
+        client.until(lambda frame: frame.get("method") == "$/logTrace")
+        client.notify("$/setTrace", {"value": "off"})
+        client.request("server/stats")
+        return client.said
+
+
 def repeating(home: Path) -> list[Said]:
     story = [{"usage": {"input": 31, "output": 3}}, {"text": "Once upon a time", "pieces": 4}]
     with Conversation(home, [story]) as client:
@@ -561,6 +588,7 @@ EXCHANGES: dict[str, Exchange] = {
     "events": Exchange(repeating),
     "questions": Exchange(asking),
     "fork": Exchange(forking),
+    "export": Exchange(exporting),
     "checkpoints": Exchange(restoring),
     "errors": Exchange(errors),
     "sessions": Exchange(several_sessions),
@@ -572,6 +600,7 @@ EXCHANGES: dict[str, Exchange] = {
     "files": Exchange(looking_for_files),
     "trust": Exchange(trusting),
     "auth": Exchange(keys),
+    "observe": Exchange(observing),
     "end": Exchange(ending),
 }
 """By the names of their markers in ``protocol.md``."""

@@ -173,6 +173,7 @@ _NAMES = {
     re.compile(r"(?<![0-9a-f_-])[0-9a-f]{8}(?![0-9a-f-])"): "{:08x}",
 }
 """Ids, the longest kind first, and what stands for the first, second, … of them."""
+_TOOK = re.compile(r"\bin [0-9.]+ ms\.")
 _ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d([:-])\d\d[:-]\d\d([.-])\d{3}Z")
 _CONSTANT = {
     "timestamp": 1767225600000,
@@ -180,6 +181,11 @@ _CONSTANT = {
     "wall_time_seconds": 0.012,
     "pid": 4711,
     "processId": 4711,
+    "uptimeSeconds": 12.5,
+    "residentBytes": 41943040,
+    "meanMs": 1.5,
+    "maxMs": 2.5,
+    "bytes": 2048,
     # Estimates, which count the length of the working directory's name.
     "tokensBefore": 420,
     "estimatedTokensAfter": 415,
@@ -224,6 +230,7 @@ class Placeholders:
         text = _ISO.sub(
             lambda found: "2026-01-01T00{0}00{0}00{1}000Z".format(*found.groups()), text
         )
+        text = _TOOK.sub("in 1.5 ms.", text)
         most = self._texts.get(key, len(text))
         return text if len(text) <= most else text[:most] + ELISION
 

@@ -9,6 +9,7 @@ from pi_rpc.server.features import (
     conversation,
     files,
     history,
+    observing,
     permissions,
     prompting,
     session_files,
@@ -33,4 +34,5 @@ FEATURES: dict[str, Feature] = {
     **trust.HANDLERS,
     **auth.HANDLERS,
     **catalogue.HANDLERS,
+    **observing.HANDLERS,
 }

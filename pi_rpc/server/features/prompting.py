@@ -32,10 +32,12 @@ async def handle_prompt(connection: Connection, request: Request) -> r.PromptRes
     hosted = await connection.session(params.session_id)
     called = hosted.harness.extensions.command(_text(params))
     if called is not None:
+        connection.statistics.session(hosted.id).prompts += 1
         return await _commanded(hosted, request, *called)
     accepted = hosted.harness.prompt(
         await _input(hosted, params), params.streaming_behavior or None
     )
+    connection.statistics.session(hosted.id).prompts += 1
     request.started()
     if isinstance(accepted, QueuedMessage):
         return await _queued(hosted, request, accepted, wait=params.wait == "settled")

@@ -1,10 +1,11 @@
-"""What works on sessions whether they are open or not: fork, label, delete.
+"""What works on sessions whether they are open or not: fork, label, export, delete.
 
 Owns how a request reaches a session that is not open. What is done to its file is the host's.
 """
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 from msgspec import UNSET, UnsetType
 
@@ -58,6 +59,24 @@ async def handle_label(connection: Connection, request: Request) -> Empty:
     return Empty()
 
 
+async def handle_export(connection: Connection, request: Request) -> f.SessionExportResult:
+    """A cancelled one leaves no file."""
+    params = decode_params(f.SessionExportParams, request.params)
+    session_id = params.session_id or (await connection.session(None)).id
+    request.started()
+    from pi_rpc.host.export import export_session
+
+    async with connection.host.reading(session_id) as session:
+        path = await export_session(
+            session,
+            params.format,
+            Path(params.path) if params.path else None,
+            connection.host.cwd,
+            overwrite=params.overwrite,
+        )
+    return f.SessionExportResult(path=wire_text(path))
+
+
 async def handle_delete(connection: Connection, request: Request) -> Empty:
     """Once it has begun, cancelling it does nothing."""
     params = decode_params(f.SessionDeleteParams, request.params)
@@ -70,4 +89,5 @@ HANDLERS = {
     "session/fork": handle_fork,
     "session/label": handle_label,
     "session/delete": handle_delete,
+    "session/export": handle_export,
 }

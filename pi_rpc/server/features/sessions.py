@@ -83,9 +83,11 @@ async def handle_list(connection: Connection, request: Request) -> r.SessionList
                 message_count=each.message_count,
                 first_message=each.first_message,
                 name=each.name or UNSET,
-                open=True if each.session_id in open_here else UNSET,
+                open=True if connection.host.has(each.session_id) else UNSET,
                 phase=open_here[each.session_id].harness.phase
                 if each.session_id in open_here
+                else "idle"
+                if connection.host.has(each.session_id)
                 else UNSET,
                 locked_pid=writers.get(each.path, UNSET),
             )
