@@ -136,11 +136,12 @@ class Models:
         try:
             key = options.api_key or await self.credentials.api_key(model.provider)
             own = await self.credentials.headers(model)
+            environment = await self.credentials.environment(model.provider)
         except CredentialError as error:
             raise AuthError(error.message) from None
         headers = {**own, **options.headers}
         # A header of any name may hold a credential.
-        environment = {**self.credentials.environment(model.provider), **options.environment}
+        environment.update(options.environment)
         hidden = key_variables()
         keys = [value for name, value in environment.items() if name in hidden]
         return replace(

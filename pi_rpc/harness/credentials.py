@@ -8,7 +8,7 @@ appear in no ``repr``, log or error. It logs nobody in and refreshes nothing: a 
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -91,7 +91,6 @@ class _Found:
     value: str | None = field(default=None, repr=False)
     written: str | None = field(default=None, repr=False)
     """In place of ``value``: what stands for it."""
-    environ: Mapping[str, str] = field(default_factory=dict, repr=False)
     what: str = ""
     """Its name in errors."""
     problem: str | None = None
@@ -180,7 +179,8 @@ class Credentials:
         if found.problem is not None:
             raise CredentialError(f"{found.problem}; {found.advice}")
         if found.written is not None:
-            return await self._resolve(found.what, found.written, found.environ)
+            environ = {**self._environ, **await self.environment(provider)}
+            return await self._resolve(found.what, found.written, environ)
         if found.value:
             self.known.add(found.value)
         return found.value
@@ -192,7 +192,7 @@ class Credentials:
         """
         headers: dict[str, str] = {}
         custom = self._provider(model.provider)
-        environ = {**self._environ, **self.environment(model.provider)}
+        environ = {**self._environ, **await self.environment(model.provider)}
         bearer = self._found(model.provider).is_bearer
         if custom is not None:
             written = {**custom.headers, **custom.model_headers.get(model.id, {})}
@@ -204,10 +204,24 @@ class Credentials:
             headers["Authorization"] = f"Bearer {key}"
         return headers
 
-    def environment(self, provider: str) -> dict[str, str]:
-        """The variables of the provider alone: ``env`` of its entry in ``auth.json``."""
+    async def environment(self, provider: str) -> dict[str, str]:
+        """The variables of the provider alone: ``env`` of its entry in ``auth.json``.
+
+        Raises ``CredentialError`` as ``api_key`` does.
+        """
+        environment = {}
+        for name, written in self._own(provider).items():
+            try:
+                environment[name] = await resolved(written, self._environ, self._commands)
+            except UnresolvedValueError as error:
+                what = f"{name} of {provider} in {self._file.path}"
+                raise CredentialError(f"{what} cannot be used: {error}") from None
+        return environment
+
+    def _own(self, provider: str) -> Mapping[str, str]:
+        """The variables of the provider alone, as they are written."""
         own = self._file.entries().get(provider, {}).get("env")
-        return dict(own) if isinstance(own, dict) else {}
+        return own if isinstance(own, dict) else {}
 
     def variables(self) -> frozenset[str]:
         """Every environment variable that may hold a key, those that ``models.json`` names too."""
@@ -220,7 +234,8 @@ class Credentials:
                 *(value for each in provider.model_headers.values() for value in each.values()),
             )
         ]
-        written += [str(entry.get("key", "")) for entry in self._file.entries().values()]
+        for provider, entry in self._file.entries().items():
+            written += [str(entry.get("key", "")), *self._own(provider).values()]
         return key_variables().union(*(needs(text) for text in written))
 
     def learn(self) -> None:
@@ -296,7 +311,7 @@ class Credentials:
             return _Found(source=name, kind="signature")
         if custom is not None and custom.api_key is not None:
             what = f"the apiKey of {provider} in {self._custom.path}"
-            return self._key(provider, "models.json", what, custom.api_key, self._environ)
+            return self._key(provider, "models.json", what, custom.api_key)
         return _Found(source="none", kind="not_needed") if keyless else _NOTHING
 
     def _login(self, provider: str, entry: Mapping[str, Any]) -> _Found:
@@ -319,16 +334,16 @@ class Credentials:
 
     def _stored_key(self, provider: str, entry: Mapping[str, Any]) -> _Found:
         what = f"the key of {provider} in {self._file.path}"
-        own = entry.get("env")
-        environ = {**self._environ, **own} if isinstance(own, dict) else self._environ
+        own = self._own(provider)
+        environ = {**self._environ, **own}
         if "key" in entry:
-            return self._key(provider, "auth.json", what, entry["key"], environ)
+            return self._key(provider, "auth.json", what, entry["key"])
         if name := self._variable(provider, environ):
             bearer = name in BEARER_VARIABLES
-            value = environ[name].strip()
-            return _Found(source="auth.json", kind="api_key", value=value, is_bearer=bearer)
+            written = own.get(name) or literally(environ[name])
+            return replace(self._key(provider, "auth.json", what, written), is_bearer=bearer)
         if _signing_variable(provider, environ):
-            return _Found(source="auth.json", kind="signature")
+            return replace(self._key(provider, "auth.json", what, ""), kind="signature")
         return _Found(
             source="auth.json",
             kind="api_key",
@@ -336,19 +351,19 @@ class Credentials:
             advice=f"run `pi-rpc auth set {provider}`",
         )
 
-    def _key(
-        self, provider: str, source: str, what: str, written: str, environ: Mapping[str, str]
-    ) -> _Found:
+    def _key(self, provider: str, source: str, what: str, written: str) -> _Found:
         problem = advice = None
-        missing = unset_variable(written, environ)
+        own = self._own(provider)
+        missing = unset_variable(written, {**self._environ, **own})
+        for each in own.values():
+            missing = missing or unset_variable(each, self._environ)
         if missing is not None:
             problem = f"{what} cannot be used: the environment variable {missing} is not set"
             advice = f"set {missing}, or run `pi-rpc auth set {provider}`"
         return _Found(
             source=source,
             kind="api_key",
-            written=written,
-            environ=environ,
+            written=written or None,
             what=what,
             problem=problem,
             advice=advice,

@@ -149,7 +149,8 @@ An entry of `auth.json` may have an `env` of its own, as in `{"type": "api_key",
 {"AZURE_OPENAI_API_KEY": "...", "AZURE_OPENAI_BASE_URL": "https://..."}}`: variables that hold for
 this provider alone and go before those of the environment. For Azure these are the variables
 `AZURE_OPENAI_...`; for Bedrock `AWS_REGION`, `AWS_PROFILE`, the files of both, keys and endpoints.
-`$NAME` in its `key`, and in `headers` of `models.json` for it, finds them, too.
+`$NAME` in its `key`, and in `headers` of `models.json` for it, finds them, too. Their values are
+read as keys are.
 
 In both files `$NAME` and `${NAME}` stand for a variable, `!command` for what a command of the
 shell prints; `$$` and `$!` are a plain `$` and `!`. A command runs once in a process, when its key

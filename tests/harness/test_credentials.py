@@ -155,6 +155,39 @@ async def test_an_entry_s_own_environment_comes_first(tmp_path: Path) -> None:
     assert await credentials.api_key("groq") == "g"
 
 
+async def test_values_of_an_entry_s_own_environment_are_read_as_keys_are(tmp_path: Path) -> None:
+    own = {"AZURE_OPENAI_API_KEY": "${MINE}", "AZURE_OPENAI_BASE_URL": "!printf https://$((40+2))"}
+    key = {**_key("$TOKEN"), "env": {"TOKEN": "a$$b-$MINE"}}
+    _auth(tmp_path, {"azure": {"type": "api_key", "env": own}, "p": key})
+    credentials = Credentials(tmp_path, environ={"MINE": "m", "TOKEN": "outer"})
+    assert await credentials.environment("azure") == {
+        "AZURE_OPENAI_API_KEY": "m",
+        "AZURE_OPENAI_BASE_URL": "https://42",
+    }
+    assert await credentials.api_key("azure") == "m"
+    assert await credentials.api_key("p") == "a$b-m"
+    assert "MINE" in credentials.variables()
+
+
+@pytest.mark.parametrize(
+    ("provider", "own"),
+    [
+        ("azure", {"AZURE_OPENAI_API_KEY": "$GONE"}),
+        ("azure", {"AZURE_OPENAI_API_KEY": "k", "AZURE_OPENAI_BASE_URL": "$GONE"}),
+        ("amazon-bedrock", {"AWS_PROFILE": "$GONE"}),
+    ],
+)
+async def test_an_entry_s_own_environment_that_lacks_a_variable_says_which(
+    tmp_path: Path, provider: str, own: dict[str, str]
+) -> None:
+    _auth(tmp_path, {provider: {"type": "api_key", "env": own}})
+    credentials = Credentials(tmp_path, environ={})
+    assert "GONE is not set" in (credentials.status(provider).problem or "")
+    for ask in (credentials.api_key, credentials.environment):
+        with pytest.raises(CredentialError, match="GONE is not set"):
+            await ask(provider)
+
+
 async def test_an_entry_whose_environment_lacks_the_key_says_so(tmp_path: Path) -> None:
     _auth(tmp_path, {"groq": {"type": "api_key", "env": {"OTHER": SECRET}}})
     credentials = Credentials(tmp_path, environ={})
@@ -193,8 +226,8 @@ async def test_a_profile_of_an_entry_s_own_lets_requests_be_signed(tmp_path: Pat
     status = credentials.status("amazon-bedrock")
     assert (status.kind, status.source, status.usable) == ("signature", "auth.json", True)
     assert await credentials.api_key("amazon-bedrock") is None
-    assert credentials.environment("amazon-bedrock") == own
-    assert credentials.environment("openai") == {}
+    assert await credentials.environment("amazon-bedrock") == own
+    assert await credentials.environment("openai") == {}
 
 
 async def test_headers_find_the_environment_of_the_provider_s_entry(tmp_path: Path) -> None:
