@@ -114,6 +114,7 @@ class _PlainText:
     def __init__(self, original: str) -> None:
         self._original = original
         self._bom = 1 if original.startswith(_BOM) else 0
+        self._has_returns = "\r" in original
         body = original[self._bom :]
         # Where in the plain text a line ended in two characters.
         self._wide = [match.start() - n for n, match in enumerate(re.finditer("\r\n", body))]
@@ -137,10 +138,13 @@ class _PlainText:
     def _ending_at(self, position: int) -> str:
         """The ending of the line at ``position``, of the line before where it has none."""
         text = self._original
-        if "\r" not in text:
+        if not self._has_returns:
             return "\n"
-        ends = [at for at in (text.find("\r", position), text.find("\n", position)) if at >= 0]
-        at = min(ends) if ends else max(text.rfind("\r"), text.rfind("\n"))
+        # Up to the line feed only: the next return may be megabytes away.
+        feed = text.find("\n", position)
+        at = text.find("\r", position, len(text) if feed < 0 else feed)
+        if at < 0:
+            at = feed if feed >= 0 else max(text.rfind("\r"), text.rfind("\n"))
         if text[at] == "\r":
             return "\r\n" if text[at + 1 : at + 2] == "\n" else "\r"
         return "\r\n" if at > 0 and text[at - 1] == "\r" else "\n"

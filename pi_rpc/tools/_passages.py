@@ -1,7 +1,7 @@
 """Finding many passages in one text, in time that grows with the text and not with their number.
 
-Owns the search. One passage is looked for as it is; of many, a word inside of each is, all words in
-one go, and then only the places where it stands are compared. Pure.
+Owns the search. A few hundred passages are looked for as they are; of more, a word inside of each
+is, all words in one go, and then only the places where it stands are compared. Pure.
 """
 
 import re
@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 __all__ = ["Passages"]
 
-_FEW = 8
-"""Up to so many passages each is looked for by itself."""
+_FEW = 300
+"""Up to so many passages each is looked for by itself: looking at all words takes as long."""
 _MOST_PLACES = 1000
 """Of one passage that are looked for."""
 _COMMON = 5000

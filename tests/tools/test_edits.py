@@ -269,7 +269,9 @@ def test_of_a_thousand_edits_that_do_not_fit_the_first_are_told_of() -> None:
     st.lists(st.text(alphabet="ab .\n", min_size=1, max_size=6), min_size=9, max_size=12),
 )
 def test_many_passages_are_found_where_one_is(text: str, wanted: list[str]) -> None:
-    many = Passages(text, wanted)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pi_rpc.tools._passages._FEW", 8)
+        many = Passages(text, wanted)
     for passage in wanted:
         starts = [at for at in range(len(text)) if text.startswith(passage, at)]
         assert many.places(passage) == starts
