@@ -7,7 +7,7 @@ text is cut at every operator. Nothing is allowed because of a guess.
 import codecs
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 __all__ = ["loose_commands", "loose_words", "nested_texts"]
 
@@ -23,6 +23,10 @@ _CUTS = re.compile(r"[;&|\n()`<>]+|\$\(|\{(?=\s)|(?<![^\s;])\}")
 _ASSIGNED = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
 _BROKEN = re.compile(r"[${`]")
 _SCRIPT = re.compile(r"[\s;|&$`]")
+_CONTINUED = re.compile(r"\\\n")
+_REDIRECTED = re.compile(r"\d*(?:&>>?|[<>]+[&|]?)\s*[^\s;&|<>()]+")
+_IN_SCRIPT = re.compile(r"""["'`(]([^"'`()]+)""")
+"""What an interpreter's program may give to a shell, in quotes of whichever language."""
 _HERE = re.compile(r"<<-?\s*['\"\\]?(\w+)['\"]?[^\n]*\n(.*?)^\s*\1\s*$", re.DOTALL | re.MULTILINE)
 
 
@@ -62,10 +66,12 @@ def loose_commands(text: str) -> Iterator[tuple[str, ...]]:
         yield from loose_words(raw)
 
 
-def nested_texts(commands: Sequence[tuple[str, ...]], text: str, *, fed: bool) -> Iterator[str]:
-    """Words of ``commands`` that could be commands themselves.
+def nested_texts(
+    commands: Sequence[tuple[str, ...]], named: Iterable[str], text: str, *, fed: bool
+) -> Iterator[str]:
+    """Words of ``commands`` that could be commands themselves, and other ways to read ``text``.
 
-    ``fed``: a shell is among them, so that what it is given to read counts too.
+    ``fed``: a shell is among them, so that all words ``named`` and here-documents count too.
     """
     from pi_rpc.harness.permissions._risky import risk
 
@@ -75,9 +81,12 @@ def nested_texts(commands: Sequence[tuple[str, ...]], text: str, *, fed: bool) -
                 for script in {word, word.partition("=")[2], word.partition("!")[2]}:
                     if _SCRIPT.search(script.strip()):
                         yield script
-    if "\\\n" in text:
-        yield text.replace("\\\n", "")
+                        yield from (found[1] for found in _IN_SCRIPT.finditer(script))
+    for marks in (_CONTINUED, _REDIRECTED):
+        if marks.search(text):
+            yield marks.sub(" " if marks is _REDIRECTED else "", text)
     if fed:
+        yield from (word for word in named if _SCRIPT.search(word.strip()))
         for found in _HERE.finditer(text):
             yield found[2]
 

@@ -53,10 +53,11 @@ def named_in(parsed: Parsed, zones: Zones) -> Named:
             except (OSError, ValueError):
                 # Resolving takes long: of what does not exist only what is called like a secret.
                 if _WILDCARD.search(path):
-                    shape = folded(os.path.normpath(whole))
-                    if any(fnmatchcase(name, shape) for name in names):
+                    if any(fnmatchcase(name, each) for name in names for each in _shapes(whole)):
                         return Named(secret=word)
-                elif like_secrets.search(folded(path)) and zones.is_secret(zones.real(whole)):
+                elif (".." in path or like_secrets.search(folded(path))) and zones.is_secret(
+                    zones.real(whole)
+                ):
                     return Named(secret=word)
                 continue
             if (status.st_dev, status.st_ino) in numbers or zones.is_secret(
@@ -66,6 +67,13 @@ def named_in(parsed: Parsed, zones: Zones) -> Named:
             if not holder and stat.S_ISDIR(status.st_mode) and zones.holds_secrets(real):
                 holder = word
     return Named(holder=holder)
+
+
+def _shapes(path: str) -> tuple[str, str]:
+    """A path with wildcards, folded: as it is, and with the folders before them resolved."""
+    first = _WILDCARD.search(path)
+    end = path.rfind("/", 0, first.start()) if first else len(path)
+    return folded(os.path.normpath(path)), folded(os.path.realpath(path[:end]) + path[end:])
 
 
 def _like(names: Sequence[str]) -> re.Pattern[str]:

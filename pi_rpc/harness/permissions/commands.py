@@ -130,7 +130,7 @@ def parse_command(text: str) -> Parsed:
         words, named = tree.guesses(text)
         problems += tree.reasons() or [obstacle or "words that shells could read differently"]
     problems = [reason for command in words if (reason := risk(command))] + problems
-    found = dict.fromkeys(_nested(words, text, named, 0))
+    found = dict.fromkeys(_nested(words, text, named, 0, plain=bool(simple)))
     return Parsed(
         text=text,
         simple=simple,
@@ -156,7 +156,7 @@ def _unseen(text: str) -> list[str]:
 
 
 def _nested(
-    words: Sequence[tuple[str, ...]], text: str, named: set[str], depth: int
+    words: Sequence[tuple[str, ...]], text: str, named: set[str], depth: int, *, plain: bool = False
 ) -> Iterator[tuple[str, ...]]:
     """``words``, and the commands in them: behind other programs, and in words that are scripts."""
     for command in words:
@@ -171,7 +171,7 @@ def _nested(
     if depth == _DEEPEST:
         return
     fed = any(program_name(command[0]) in SHELLS for command in words)
-    for inner in dict.fromkeys(nested_texts(words, text, fed=fed)):
+    for inner in dict.fromkeys(nested_texts(words, set(named), "" if plain else text, fed=fed)):
         if len(inner) < len(text):
             source = inner.encode("utf-8", "replace")
             deeper, more = _Tree(_parser().parse(source).root_node, source).guesses(inner)

@@ -312,6 +312,8 @@ def _path_patterns(pattern: str, cwd: str, real_front: str) -> tuple[re.Pattern[
 def _path_expression(pattern: str) -> str:
     """``*`` and ``?`` within a name, ``**`` across folders; brackets and braces mean themselves."""
     parts: list[str] = []
+    if pattern.endswith("/**"):  # what is below, not the folder itself
+        return f"{_path_expression(pattern[:-3])}/.*"
     for piece in re.findall(r"/\*\*(?=/|\Z)|\\.|\*+|[^\\]", pattern, re.DOTALL):
         if piece.startswith("/**"):
             parts.append("(?:/.*)?")
