@@ -3,12 +3,14 @@
 Apart from ``models_json`` because it imports pydantic, which is only worth its time where a file
 exists."""
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
 from pydantic.alias_generators import to_camel
 
 from pi_rpc.llm.models import InputKind
+from pi_rpc.llm.providers._anthropic_compat import AnthropicCompat
+from pi_rpc.llm.providers._completions_compat import Compat
 
 
 def _whole(value: object) -> object:
@@ -23,6 +25,52 @@ Name = Annotated[str, Field(min_length=1)]
 
 class _Section(BaseModel):
     model_config = ConfigDict(alias_generator=to_camel, extra="ignore", strict=True, frozen=True)
+
+
+class _Open(BaseModel):
+    """What else is written counts, too."""
+
+    model_config = ConfigDict(extra="allow", strict=True, frozen=True)
+
+    def said(self) -> dict[str, Any]:
+        """What somebody wrote, by the names in the file."""
+        return self.model_dump(exclude_unset=True)
+
+
+def _not_to_say(value: object) -> object:
+    raise ValueError("not a sampling parameter: it is what a request is made of")
+
+
+def _parameters() -> dict[str, Any]:
+    """They go to the provider as they are; those that are the same everywhere are numbers."""
+    camel = ("topP", "topK")
+    penalties = ("frequency_penalty", "presence_penalty", "repetition_penalty")
+    numbers = ("temperature", "top_p", "top_k", "min_p", "seed", *camel, *penalties)
+    parts = ("model", "messages", "input", "contents", "system", "instructions", "tools", "stream")
+    no_parameter = Annotated[Any, BeforeValidator(_not_to_say)]
+    return {
+        **dict.fromkeys(numbers, (float | None, None)),
+        **dict.fromkeys(parts, (no_parameter, None)),
+    }
+
+
+def _flags() -> dict[str, Any]:
+    """The flags of all dialects, by their names in the file; those that share one agree."""
+    kinds: dict[str, Any] = {}
+    for each in (AnthropicCompat, Compat):
+        kinds.update({to_camel(name): kind for name, kind in get_type_hints(each).items()})
+    for name in ("MaxOutputTokens", "ExplicitPromptCacheMode", "ThinkingTokenBudget"):
+        kinds[f"supports{name}"] = bool
+    kinds["serviceTierFactors"] = dict[str, float]
+    return {name: (kind | None, None) for name, kind in kinds.items()}
+
+
+if TYPE_CHECKING:
+    _Sampling: TypeAlias = _Open
+    _Flags: TypeAlias = _Open
+else:
+    _Sampling = create_model("_Sampling", __base__=_Open, **_parameters())
+    _Flags = create_model("_Flags", __base__=_Open, **_flags())
 
 
 class TierFile(_Section):
@@ -54,8 +102,8 @@ class OverrideFile(_Section):
     max_tokens: Tokens | None = None
     thinking_level_map: dict[str, str | None] | None = None
     headers: dict[str, str] | None = None
-    sampling_params: dict[str, Any] | None = None
-    compat: dict[str, Any] | None = None
+    sampling_params: _Sampling | None = None
+    compat: _Flags | None = None
 
 
 class ModelFile(OverrideFile):
@@ -71,7 +119,7 @@ class ProviderFile(_Section):
     api: Name | None = None
     headers: dict[str, str] = {}
     auth_header: bool = False
-    compat: dict[str, Any] | None = None
+    compat: _Flags | None = None
     models: list[ModelFile] = []
     model_overrides: dict[str, OverrideFile] = {}
 

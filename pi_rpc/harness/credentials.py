@@ -212,10 +212,13 @@ class Credentials:
         environment = {}
         for name, written in self._own(provider).items():
             try:
-                environment[name] = await resolved(written, self._environ, self._commands)
+                value = await resolved(written, self._environ, self._commands)
             except UnresolvedValueError as error:
                 what = f"{name} of {provider} in {self._file.path}"
                 raise CredentialError(f"{what} cannot be used: {error}") from None
+            environment[name] = value
+            if value and name in key_variables():
+                self.known.add(value)
         return environment
 
     def _own(self, provider: str) -> Mapping[str, str]:
@@ -243,7 +246,11 @@ class Credentials:
         values = [self._environ.get(name, "").strip() for name in self.variables()]
         for entry in self._file.entries().values():
             values += [str(entry[name]) for name in ("access", "refresh") if name in entry]
-        written = [str(entry.get("key", "")) for entry in self._file.entries().values()]
+        hidden = key_variables()
+        written: list[str] = []
+        for provider, entry in self._file.entries().items():
+            own = self._own(provider)
+            written += [str(entry.get("key", "")), *(own[name] for name in own if name in hidden)]
         written += [each.api_key or "" for each in self._custom.current().providers.values()]
         values += [each for each in written if each and _form(each) == "text"]
         self.known.update(filter(None, values))

@@ -77,7 +77,7 @@ class CustomModels:
             model = msgspec.structs.replace(model, base_url=provider.base_url)
         if provider.compat:
             model = msgspec.structs.replace(
-                model, compat={**(model.compat or {}), **provider.compat}
+                model, compat={**(model.compat or {}), **provider.compat.said()}
             )
         override = provider.model_overrides.get(model.id)
         return model if override is None else _overridden(model, override)
@@ -170,7 +170,7 @@ def _new_model(
         cost=_NO_COST,
         context_window=128_000,
         max_tokens=16_384,
-        compat=provider.compat or UNSET,
+        compat=provider.compat.said() if provider.compat else UNSET,
     )
     model = _overridden(plain, written)
     override = provider.model_overrides.get(written.id)
@@ -184,8 +184,11 @@ def _overridden(model: Model, said: "OverrideFile") -> Model:
         for name in ("name", "reasoning", "input", "context_window", "max_tokens")
         if (value := getattr(said, name)) is not None
     }
-    for name in ("thinking_level_map", "sampling_params", "compat"):
-        value = getattr(said, name)
+    for name, value in (
+        ("thinking_level_map", said.thinking_level_map),
+        ("sampling_params", said.sampling_params.said() if said.sampling_params else None),
+        ("compat", said.compat.said() if said.compat else None),
+    ):
         if value is not None:
             changes[name] = {**(getattr(model, name) or {}), **value}
     if said.cost is not None:

@@ -228,7 +228,8 @@ _FLAGS = """
 
 How a server differs from its dialect. What is assumed follows from the provider's id and its
 address; what is written for a provider or a model wins. A flag of another dialect, or that is not
-known, is ignored.
+known, is ignored; one whose value is of the wrong kind is named in a diagnostic, too. So is what of
+`samplingParams` can be no parameter: they are put into the request as they are.
 
 """
 

@@ -167,6 +167,16 @@ async def test_values_of_an_entry_s_own_environment_are_read_as_keys_are(tmp_pat
     assert await credentials.api_key("azure") == "m"
     assert await credentials.api_key("p") == "a$b-m"
     assert "MINE" in credentials.variables()
+    assert "m" in credentials.known
+    assert "https://42" not in credentials.known
+
+
+async def test_plain_keys_of_entries_and_of_their_environments_are_learnt(tmp_path: Path) -> None:
+    own = {"GROQ_API_KEY": SECRET, "GROQ_REGION": "eu"}
+    _auth(tmp_path, {"groq": {"type": "api_key", "env": own}, "p": _key("plain"), "q": _key("$Q")})
+    credentials = Credentials(tmp_path, environ={})
+    credentials.learn()
+    assert credentials.known == {SECRET, "plain"}
 
 
 @pytest.mark.parametrize(

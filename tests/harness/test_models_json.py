@@ -135,6 +135,14 @@ def test_a_model_without_an_id_is_dropped_and_its_neighbours_stay(tmp_path: Path
         ({"input": ["smell"]}, "input[0]"),
         ({"cost": {"input": -1}}, "cost.input"),
         ({"compat": 1}, "compat"),
+        ({"compat": {"supportsStore": "yes"}}, "compat.supportsStore"),
+        ({"compat": {"forceAdaptiveThinking": 1}}, "compat.forceAdaptiveThinking"),
+        ({"compat": {"maxTokensField": True}}, "compat.maxTokensField"),
+        ({"compat": {"vllmPriority": "high"}}, "compat.vllmPriority"),
+        ({"compat": {"serviceTierFactors": {"flex": "half"}}}, "compat.serviceTierFactors.flex"),
+        ({"samplingParams": [1]}, "samplingParams"),
+        ({"samplingParams": {"top_p": "most"}}, "samplingParams.top_p"),
+        ({"samplingParams": {"stream": False}}, "samplingParams.stream"),
     ],
 )
 def test_a_bad_fact_is_named_and_the_model_keeps_its_default(
