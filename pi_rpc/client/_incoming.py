@@ -44,10 +44,15 @@ class Incoming:
                 raise ValueError(f"the daemon neither asks nor tells {name!r}: nothing to handle")
         self._handlers = dict(handlers)
         self._streams: dict[str, WeakSet[Events]] = {}
+        self._ended = False
+        self._failure: Exception | None = None
 
     def subscribe(self, session_id: str, events: Events) -> None:
         """Put events of the session there from now on, for as long as somebody holds it."""
-        self._streams.setdefault(session_id, WeakSet()).add(events)
+        if self._ended:
+            events.end(self._failure)
+        else:
+            self._streams.setdefault(session_id, WeakSet()).add(events)
 
     def end_session(self, session_id: str) -> None:
         """There will be no more events of this session."""
@@ -56,6 +61,7 @@ class Incoming:
 
     def end(self, failure: Exception | None) -> None:
         """There will be no more events at all."""
+        self._ended, self._failure = True, failure
         for streams in self._streams.values():
             for events in streams:
                 events.end(failure)

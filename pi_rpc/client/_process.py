@@ -27,8 +27,7 @@ class DaemonProcess:
     def __init__(self, child: Child, transport: StdioTransport, stderr: OutputPipe) -> None:
         self.transport = transport
         """What is said to it and by it."""
-        self.ended = anyio.Event()
-        """Set once it has gone and ``stderr`` is complete."""
+        self._ended = anyio.Event()
         self._child = child
         self._pipe = stderr
         self._tail = b""
@@ -58,13 +57,16 @@ class DaemonProcess:
                 await self._child.end_tree(0)
                 tasks.cancel_scope.deadline = anyio.current_time() + _LAST_WORDS_S
         finally:
-            self.ended.set()
+            self._ended.set()
 
     async def end(self, grace_s: float) -> None:
-        """Wait so long for it to end by itself, then end it and all it started."""
+        """Wait so long for it to end by itself, then end it and all it started, and wait for its
+        last words."""
         with anyio.move_on_after(grace_s):
             await self._child.wait()
         await self._child.end_tree()
+        with anyio.move_on_after(_LAST_WORDS_S):
+            await self._ended.wait()
 
     async def _listen(self) -> None:
         while text := await self._pipe.read():

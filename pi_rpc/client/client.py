@@ -37,6 +37,7 @@ from pi_rpc.protocol.permissions import (
 )
 from pi_rpc.protocol.session_files import SessionDeleteParams
 from pi_rpc.protocol.state import SessionState
+from pi_rpc.protocol.statistics import ServerStatsResult
 
 __all__ = ["PiRpc"]
 
@@ -134,8 +135,7 @@ class PiRpc:
                 with anyio.move_on_after(_SHUTDOWN_S), suppress(PeerClosedError, RpcError):
                     await self._peer.request("shutdown", None)
                 self._peer.notify("exit", None)
-                await self.process.end(_EXIT_S)
-            await self.process.ended.wait()
+            await self.process.end(_EXIT_S)
 
     @overload
     async def request(self, method: str, params: Any = None) -> Any: ...
@@ -173,7 +173,6 @@ class PiRpc:
         if not closed:
             # It ends by itself, or does nothing any more that anybody could hear of.
             await self.process.end(_EXIT_S)
-            await self.process.ended.wait()
         return DaemonEnded(when, None if closed else self.process.exit_code, self.process.stderr)
 
     # Sessions.
@@ -259,6 +258,10 @@ class PiRpc:
         """Forget an answer that was remembered."""
         params = PermissionForgetParams(id=id, cwd=cwd)
         await self.request("permission/forget", params, Empty)
+
+    async def stats(self) -> ServerStatsResult:
+        """What the daemon has done so far, and what it takes up."""
+        return await self.request("server/stats", None, ServerStatsResult)
 
     async def ping(self) -> None:
         """See that the daemon answers."""

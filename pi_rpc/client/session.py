@@ -3,7 +3,7 @@
 Owns their names in Python; what they take and give are structs of ``pi_rpc.protocol``. Does not own
 the connection (``pi_rpc.client.client``) nor the decoding of events."""
 
-from typing import TYPE_CHECKING, TypeVar, Unpack
+from typing import TYPE_CHECKING, Literal, TypeVar, Unpack
 
 from msgspec import UNSET, Struct, UnsetType
 
@@ -13,10 +13,10 @@ from pi_rpc.llm.messages import UserContent
 from pi_rpc.protocol import checkpoints as c
 from pi_rpc.protocol import commands, conversation, files
 from pi_rpc.protocol import requests as r
+from pi_rpc.protocol import session_files as f
 from pi_rpc.protocol import tree as t
 from pi_rpc.protocol.base import Empty, SessionParams
 from pi_rpc.protocol.history import SessionEventsParams, SessionEventsResult
-from pi_rpc.protocol.session_files import SessionForkParams, SessionForkResult
 from pi_rpc.protocol.state import SessionState
 
 if TYPE_CHECKING:
@@ -151,10 +151,23 @@ class Session:
         params = t.SessionLabelParams(session_id=self.id, entry_id=entry_id, label=label)
         await self._ask("session/label", params, Empty)
 
-    async def fork(self, **more: Unpack[options.ForkOptions]) -> SessionForkResult:
+    async def fork(self, **more: Unpack[options.ForkOptions]) -> f.SessionForkResult:
         """Begin a session with what this one holds."""
-        params = SessionForkParams(session_id=self.id, **more)
-        return await self._ask("session/fork", params, SessionForkResult)
+        params = f.SessionForkParams(session_id=self.id, **more)
+        return await self._ask("session/fork", params, f.SessionForkResult)
+
+    async def export(
+        self,
+        format: Literal["jsonl", "markdown", "html"],
+        *,
+        path: str | UnsetType = UNSET,
+        overwrite: bool = False,
+    ) -> f.SessionExportResult:
+        """Write the active branch to a file, for people or for another program."""
+        params = f.SessionExportParams(
+            session_id=self.id, format=format, path=path, overwrite=overwrite
+        )
+        return await self._ask("session/export", params, f.SessionExportResult)
 
     async def missed_events(
         self, since_seq: int, *, epoch: str | UnsetType = UNSET, limit: int | UnsetType = UNSET

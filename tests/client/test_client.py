@@ -294,6 +294,7 @@ async def test_a_closed_client_says_so_and_its_events_end(tmp_path: Path) -> Non
             await session.state()
         with anyio.fail_after(DEADLINE_S):
             assert [event async for event in events if isinstance(event, AgentSettled)] == []
+            assert [event async for event in session.events()] == []
 
 
 async def test_the_end_of_the_block_ends_the_daemon_and_what_it_started(tmp_path: Path) -> None:

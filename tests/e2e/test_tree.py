@@ -1,94 +1,101 @@
-"""Looking at a session's tree, counting and labelling, over the real process."""
+"""A session's tree, its counts and its labels, over the real process with our own client."""
 
 from pathlib import Path
 
+import anyio
 import pytest
 
-from tests.e2e.editor import Refused, call, editor, hold, say
+from pi_rpc.client import RpcError
+from pi_rpc.protocol.events import MessageUpdate, QueueUpdate
+from pi_rpc.protocol.requests import PromptResult
+from tests.client.daemon import connected, until
+from tests.e2e.editor import call, hold, say
 
 pytestmark = pytest.mark.anyio
 
 
 async def test_the_tree_shows_all_branches_flat_and_a_page_at_a_time(tmp_path: Path) -> None:
-    async with editor(tmp_path, [[say("one")], [say("two")], [say("three")]]) as client:
-        await client.request("prompt", {"message": "first"})
-        ids = (await client.request("session/messages"))["entryIds"]
-        await client.request("prompt", {"message": "second"})
-        await client.request("branch", {"entryId": ids[1]})
-        await client.request("prompt", {"message": "instead"})
-        whole = await client.request("session/tree")
-        said = {node["preview"]: node for node in whole["nodes"] if "role" in node}
+    async with connected(tmp_path, [[say("one")], [say("two")], [say("three")]]) as client:
+        session = await client.default_session()
+        await session.prompt("first")
+        ids = (await session.messages()).entry_ids
+        await session.prompt("second")
+        await session.branch(ids[1])
+        await session.prompt("instead")
+        whole = await session.tree()
+        said = {node.preview: node for node in whole.nodes if node.role}
         assert list(said) == ["first", "one", "second", "two", "instead", "three"]
-        assert said["second"]["parentId"] == said["instead"]["parentId"] == ids[1]
-        assert "parentId" not in whole["nodes"][0]
-        assert whole["leafId"] == said["three"]["entryId"]
-        assert "nextCursor" not in whole
-        page = await client.request("session/tree", {"limit": 2})
-        rest = await client.request("session/tree", {"cursor": page["nextCursor"]})
-        assert page["nodes"] + rest["nodes"] == whole["nodes"]
-        found = await client.request("session/tree", {"query": "INSTEAD"})
-        assert [node["preview"] for node in found["nodes"]] == ["instead"]
-        with pytest.raises(Refused) as refused:
-            await client.request("session/tree", {"cursor": "nonsense"})
+        assert said["second"].parent_id == said["instead"].parent_id == ids[1]
+        assert not whole.nodes[0].parent_id
+        assert whole.leaf_id == said["three"].entry_id
+        assert not whole.next_cursor
+        page = await session.tree(limit=2)
+        assert page.next_cursor
+        rest = await session.tree(cursor=page.next_cursor)
+        assert page.nodes + rest.nodes == whole.nodes
+        found = await session.tree(query="INSTEAD")
+        assert [node.preview for node in found.nodes] == ["instead"]
+        with pytest.raises(RpcError) as refused:
+            await session.tree(cursor="nonsense")
         assert refused.value.kind == "invalidParams"
 
 
 async def test_a_label_is_set_changed_and_taken_off(tmp_path: Path) -> None:
-    async with editor(tmp_path, [[say("one")]]) as client:
-        await client.request("prompt", {"message": "first"})
-        ids = (await client.request("session/messages"))["entryIds"]
-
-        async def labels() -> list[str]:
-            nodes = (await client.request("session/tree"))["nodes"]
-            return [node["label"] for node in nodes if "label" in node]
-
+    async with connected(tmp_path, [[say("one")]]) as client:
+        session = await client.default_session()
+        await session.prompt("first")
+        ids = (await session.messages()).entry_ids
         for label, expected in (("here", ["here"]), ("there", ["there"]), ("", [])):
-            params = {"entryId": ids[0], "label": label}
-            assert await client.request("session/label", params) == {}
-            assert await labels() == expected
-        with pytest.raises(Refused) as refused:
-            await client.request("session/label", {"entryId": "ffffffff", "label": "x"})
+            await session.label(ids[0], label)
+            assert [node.label for node in (await session.tree()).nodes if node.label] == expected
+        with pytest.raises(RpcError) as refused:
+            await session.label("ffffffff", "x")
         assert refused.value.kind == "entryNotFound"
 
 
 async def test_stats_count_what_is_in_all_branches(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("a\n")
     replies = [[call("read", path="a.txt")], [say("one")], [say("two")]]
-    async with editor(tmp_path, replies) as client:
-        await client.request("prompt", {"message": "first"})
-        await client.request("branch", {"entryId": "root"})
-        await client.request("prompt", {"message": "anew"})
-        stats = await client.request("session/stats")
-        state = await client.request("session/state")
-        assert {name: stats[name] for name in stats if name.endswith(("s", "Calls"))} == {
-            "userMessages": 2,
-            "assistantMessages": 3,
-            "toolCalls": 1,
-            "toolResults": 1,
-            "totalMessages": 6,
-            "tokens": state["tokens"],
-        }
-        assert stats["contextUsage"] == state["contextUsage"]
-        assert stats["cost"] == state["cost"]
+    async with connected(tmp_path, replies) as client:
+        session = await client.default_session()
+        await session.prompt("first")
+        await session.branch("root")
+        await session.prompt("anew")
+        stats, state = await session.stats(), await session.state()
+        assert (stats.user_messages, stats.assistant_messages, stats.total_messages) == (2, 3, 6)
+        assert (stats.tool_calls, stats.tool_results) == (1, 1)
+        assert stats.tokens == state.tokens
+        assert stats.context_usage == state.context_usage
+        assert stats.cost == state.cost
 
 
 async def test_one_message_is_taken_out_of_the_queue_and_given_back(tmp_path: Path) -> None:
-    async with editor(tmp_path, [[say("working"), hold()]]) as client:
-        run = client.begin("prompt", {"message": "go"})
-        await client.until("message_update")
-        await client.request("steer", {"message": "first"})
-        sent = await client.request("followUp", {"message": "second", "clientMessageId": "m2"})
-        (item,) = [each for each in sent["queue"]["items"] if each["kind"] == "followUp"]
-        removed = await client.request("queue/remove", {"id": item["id"]})
-        assert removed == {
-            "aborted": False,
-            "steering": [],
-            "followUp": ["second"],
-            "items": [item],
-        }
-        update = [each for each in client.events if each["type"] == "queue_update"][-1]
-        assert (update["steering"], update["followUp"]) == (["first"], [])
-        again = await client.request("queue/remove", {"id": item["id"]})
-        assert again == {"aborted": False, "steering": [], "followUp": [], "items": []}
-        assert (await client.request("abort"))["steering"] == ["first"]
-        assert (await client.answer(run))["stopReason"] == "aborted"
+    async with connected(tmp_path, [[say("working"), hold()]]) as client:
+        session = await client.default_session()
+        events = session.events()
+        ended: list[PromptResult] = []
+
+        async def run() -> None:
+            ended.append(await session.prompt("go"))
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(run)
+            await until(events, MessageUpdate)
+            await session.steer("first")
+            sent = await session.follow_up("second", client_message_id="m2")
+            (item,) = [each for each in sent.queue.items if each.kind == "followUp"]
+            removed = await session.remove_from_queue(item.id)
+            assert (removed.aborted, removed.steering) == (False, [])
+            assert (removed.follow_up, removed.items) == (["second"], [item])
+            updates = [(await until(events, QueueUpdate))[-1] for _ in range(3)]
+            assert isinstance(updates[-1], QueueUpdate)
+            assert (updates[-1].steering, updates[-1].follow_up) == (["first"], [])
+            again = await session.remove_from_queue(item.id)
+            assert (again.aborted, again.steering, again.follow_up, again.items) == (
+                False,
+                [],
+                [],
+                [],
+            )
+            assert (await session.abort()).steering == ["first"]
+        assert [each.stop_reason for each in ended] == ["aborted"]
