@@ -183,7 +183,9 @@ class SettingsFile(_Section):
         "Goes before every command, as lines of their own; for instance `shopt -s expand_aliases`.",
     )
     http_idle_timeout_ms: Count = _key(
-        300_000, "A provider that sends nothing for this long is given up; 0 waits for ever."
+        300_000,
+        "A provider that sends nothing for this long is given up, and so is one that sends only"
+        " signs of life (comments, pings) for four times as long; 0 waits for ever.",
     )
     skills: list[str] = _key([], "More skills: files and folders. See docs/resources.md.")
     prompts: list[str] = _key([], "More prompt templates: files and folders.")

@@ -70,6 +70,12 @@ def not_a_stream(kind: str, body: str, *, provider: str, url: str) -> ProviderEr
     )
 
 
+def only_signs_of_life(provider: str, url: str, limit_s: float) -> StreamTimeoutError:
+    """Something came all the time, and none of it was part of an answer."""
+    where = f"{provider} ({origin_of(url)})"
+    return StreamTimeoutError(f"timeout: {where} sent only signs of life for {limit_s:g} s")
+
+
 def network_failure(
     error: Exception, *, provider: str, url: str, idle_timeout_s: float, secrets: tuple[str, ...]
 ) -> ProviderError:

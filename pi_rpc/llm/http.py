@@ -10,8 +10,10 @@ query or a user name in an address.
 """
 
 import logging
+import math
 import re
 import sys
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -27,6 +29,7 @@ from pi_rpc.llm._http_failures import (
     host_of,
     network_failure,
     not_a_stream,
+    only_signs_of_life,
     origin_of,
 )
 from pi_rpc.llm.errors import AuthError, BadRequestError, MalformedStreamError, ProviderError
@@ -57,6 +60,9 @@ _LAST_READS_S = 3.0
 """How long to wait for usage and the closing marker once the reply itself is complete."""
 _DRAIN_S = 0.1
 """How long to wait for the end of the body after the closing marker, to keep the connection."""
+_LIFELESS_IDLES = 4
+_PING = "ping"
+"""An event by which Anthropic's servers say that they live."""
 _NO_ANSWER = "Server disconnected without sending a response."
 """What the library says when a connection ended where an answer should have begun."""
 
@@ -89,7 +95,8 @@ class EventRequest:
     provider: str
     """Who is asked, for error texts."""
     idle_timeout_s: float
-    """Longest wait for the next bytes, the first included."""
+    """Longest wait for the next bytes, the first included; 0 for none. Four times that is the
+    longest wait for the next event: comments and pings only say that a server lives."""
     secrets: tuple[str, ...] = ()
     """What must not appear in an error text."""
     read_pause_s: float = 0.0
@@ -99,6 +106,11 @@ class EventRequest:
     on_response: Callable[[int, Mapping[str, str]], Awaitable[None]] | None = None
     make_decoder: Callable[[], EventDecoder] = SseDecoder
     """How the events are framed."""
+
+    @property
+    def lifeless_s(self) -> float:
+        """Longest wait for the head of the answer, and for the next event."""
+        return self.idle_timeout_s * _LIFELESS_IDLES or math.inf
 
     def failure_below(self, error: Exception) -> ProviderError:
         """What an error of the HTTP library means."""
@@ -156,6 +168,8 @@ class EventResponse:
         self._begun = False
         self._ended = False
         self._give_up_at: float | None = None
+        self._event_at = time.monotonic()
+        """When the last event came that is part of an answer."""
         self.complete = False
         """Set by the reader once the reply itself is whole. What still comes is then waited for
         only briefly, and losing the connection is no failure any more."""
@@ -168,7 +182,10 @@ class EventResponse:
             chunk = await self._next_chunk()
             if not self._begun and chunk:
                 await self._check_start(chunk)
-            return self._decode(chunk)
+            events = self._decode(chunk)
+            if chunk is not None:
+                self._check_life(events)
+            return events
         if self._give_up_at is None:
             self._give_up_at = anyio.current_time() + _LAST_READS_S
         try:
@@ -178,6 +195,12 @@ class EventResponse:
             _log.debug("after the reply was complete: %s", error.message)
         self._ended = True
         return None
+
+    def _check_life(self, events: list[SseEvent]) -> None:
+        if any(name != _PING for name, _ in events):
+            self._event_at = time.monotonic()
+        elif time.monotonic() - self._event_at > (limit_s := self._request.lifeless_s):
+            raise only_signs_of_life(self._request.provider, self._request.url, limit_s)
 
     async def _check_start(self, chunk: bytes) -> None:
         """Refuse a document that is sent as if it were events; no event begins like one."""
@@ -249,7 +272,7 @@ async def _send(request: EventRequest) -> "httpx.Response":
 
     timeout = httpx.Timeout(
         connect=CONNECT_TIMEOUT_S,
-        read=request.idle_timeout_s,
+        read=request.idle_timeout_s or None,
         write=_WRITE_TIMEOUT_S,
         pool=None,
     )
@@ -303,7 +326,10 @@ async def _post(
             timeout=timeout,
             extensions={"trace": note},
         )
-        return await client.send(built, stream=True)
+        with anyio.fail_after(request.lifeless_s):
+            return await client.send(built, stream=True)
+    except TimeoutError as error:
+        raise only_signs_of_life(request.provider, request.url, request.lifeless_s) from error
     except httpx.InvalidURL as error:
         raise BadRequestError(f"the address of {request.provider} is not a valid URL") from error
     except httpx.HTTPError as error:

@@ -77,7 +77,8 @@ class StreamOptions:
     """Lets a provider route to a warm prompt cache."""
     cache_retention: CacheRetention = "short"
     idle_timeout_s: float = 300.0
-    """A provider that sends nothing for this long is given up."""
+    """A provider that sends nothing for this long is given up, and so is one that sends only signs
+    of life (comments, pings) for four times as long; 0 waits for ever."""
     read_pause_s: float = 0.0
     """How long events that follow each other quickly may wait to be read together, which takes far
     less of the processor than one by one. 0: each is read as soon as it comes."""

@@ -134,6 +134,35 @@ async def test_a_server_on_this_machine_is_not_asked_through_a_proxy(
     assert message.stop_reason == "stop"
 
 
+async def test_a_server_that_speaks_now_and_then_may_take_its_time(
+    ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pi_rpc.llm.http._LIFELESS_IDLES", 0.1)
+
+    async def answer(exchange: Any) -> None:
+        await exchange.head()
+        for payload in (WORD, WORD, WORD, WORD, STOP):
+            await anyio.sleep(0.2)
+            await exchange.send(b": keep-alive\n\n")
+            await anyio.sleep(0.1)
+            await exchange.events(payload)
+
+    _, message = await ask(answer, idle_timeout_s=10)
+    assert message.stop_reason == "stop"
+
+
+async def test_without_an_idle_limit_a_server_is_waited_for(ask: Ask) -> None:
+    async def answer(exchange: Any) -> None:
+        await anyio.sleep(0.1)
+        await exchange.head()
+        await exchange.send(b": keep-alive\n\n")
+        await anyio.sleep(0.1)
+        await exchange.events(WORD, STOP)
+
+    _, message = await ask(answer, idle_timeout_s=0)
+    assert message.stop_reason == "stop"
+
+
 async def test_an_unreadable_certificate_file_is_a_failed_reply(
     make_model: Callable[..., Model], hello: Context, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
 ) -> None:

@@ -71,6 +71,10 @@ class Dialect(ABC):
     def frames(self, events: list[Any]) -> bytes:
         return b"".join(map(self.frame, events))
 
+    def sign_of_life(self) -> bytes:
+        """What a server sends while it has nothing to say; empty where it sends nothing."""
+        return b": keep-alive\n\n"
+
     def garbage(self) -> bytes:
         """A whole frame whose content is not JSON."""
         return b'data: {"unfinished": [\n\n'
@@ -256,6 +260,9 @@ class Anthropic(Dialect):
         content = [{"type": "text", "text": TEXT}]
         return {"id": "msg_1", "type": "message", "content": content, "stop_reason": "end_turn"}
 
+    def sign_of_life(self) -> bytes:
+        return self.frame({"type": "ping"})
+
     def garbage(self) -> bytes:
         return b'event: content_block_delta\ndata: {"unfinished": [\n\n'
 
@@ -351,6 +358,9 @@ class Bedrock(Dialect):
     def whole_json(self) -> Any:
         message = {"role": "assistant", "content": [{"text": TEXT}]}
         return {"output": {"message": message}, "stopReason": "end_turn"}
+
+    def sign_of_life(self) -> bytes:
+        return b""
 
     def garbage(self) -> bytes:
         headers = {":event-type": "contentBlockDelta", ":message-type": "event"}

@@ -16,11 +16,12 @@ from pi_rpc.llm.errors import (
 )
 from tests.llm.faults.cells import Cell, Kept, begun, fails, fault, streams, succeeds
 from tests.llm.faults.dialects import ARGUMENTS, CUT_ARGUMENTS, PIECES, TEXT, Dialect
-from tests.llm.faults.server import Connection
+from tests.llm.faults.server import Connection, Script
 from tests.llm.faults.words import EVENTS, Impossible
 
 IDLE_S = 0.2
 STALLED = "nothing came from"
+ONLY_LIVES = "only signs of life"
 
 
 def reported(
@@ -182,6 +183,42 @@ def silence_within(dialect: Dialect) -> Cell:
         StreamTimeoutError,
         STALLED,
         "for 0.2 s",
+        retried=True,
+        keeps="a piece",
+        idle_s=IDLE_S,
+    )
+
+
+def only_lives(*firsts: bytes, sign: bytes) -> Script:
+    """Send signs of life after that, far more often than the idle limit, for ever."""
+
+    async def script(connection: Connection) -> None:
+        for first in firsts:
+            await connection.send(first)
+        while True:
+            await connection.send(sign)
+            await anyio.sleep(IDLE_S / 10)
+
+    return script
+
+
+@fault("only signs of life in the head of the answer")
+def only_lives_in_the_head(dialect: Dialect) -> Cell:
+    script = only_lives(b"HTTP/1.1 200 OK\r\nx-wait: ", sign=b".")
+    return fails(script, StreamTimeoutError, ONLY_LIVES, retried=True, idle_s=IDLE_S)
+
+
+@fault("only signs of life within the stream")
+def only_lives_within(dialect: Dialect) -> Cell:
+    head = f"HTTP/1.1 200 OK\r\ncontent-type: {dialect.kind}\r\n\r\n".encode()
+    sign, endless = dialect.sign_of_life(), b""
+    if not sign:
+        sign, endless = b"x", dialect.frame(dialect.piece(TEXT * 1000))[:20]
+    return fails(
+        only_lives(head, begun(dialect), endless, sign=sign),
+        StreamTimeoutError,
+        ONLY_LIVES,
+        "for 0.8 s",
         retried=True,
         keeps="a piece",
         idle_s=IDLE_S,
