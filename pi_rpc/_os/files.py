@@ -12,7 +12,16 @@ import stat
 import sys
 from pathlib import Path
 
-__all__ = ["atomic_replace", "fsync_file", "private_temp_file", "read_regular", "write_at"]
+from pi_rpc._os.places import Place, held_place, stat_at
+
+__all__ = [
+    "atomic_replace",
+    "fsync_file",
+    "private_temp_file",
+    "read_regular",
+    "replace_at",
+    "write_at",
+]
 
 
 def atomic_replace(
@@ -20,53 +29,62 @@ def atomic_replace(
 ) -> None:
     """Make ``data`` the content of ``path`` as one step; its directory must exist.
 
-    A symlink is followed and its target replaced. An existing file keeps its mode, its extended
-    attributes and, as far as we are allowed to set it, its ownership; ``mode`` replaces its mode,
-    and the content is never to be read under another. With ``fsync`` the new content has reached
-    the disk on return.
-
-    Raises ``OSError``: among others for a file we may not write, for a full disk, and with
-    ``EINVAL`` for anything but a regular file. The old content stays and no temporary file does,
-    on Linux also if this process is killed meanwhile.
+    A symlink is followed and its target replaced, wherever somebody makes it lead meanwhile: see
+    ``replace_at`` for what is kept and what is raised.
     """
-    target = Path(os.path.realpath(path))
+    with held_place(Path(os.path.realpath(path))) as place:
+        replace_at(place, data, fsync=fsync, mode=mode)
+
+
+def replace_at(place: Place, data: bytes, *, fsync: bool = False, mode: int | None = None) -> None:
+    """Make ``data`` the content of the file at ``place`` as one step.
+
+    An existing file keeps its mode, its extended attributes and, as far as we are allowed to set
+    it, its ownership; ``mode`` replaces its mode, and the content is never to be read under
+    another. With ``fsync`` the new content has reached the disk on return.
+
+    Raises ``OSError``: among others for a file we may not write, for a full disk, with ``EINVAL``
+    for anything but a regular file and with ``ELOOP`` for a symlink. The old content stays and no
+    temporary file does, on Linux also if this process is killed meanwhile.
+    """
+    directory, name = place
     try:
-        before = target.stat()
+        before = stat_at(place)
     except FileNotFoundError:
         before = None
     if before is not None:
         if stat.S_ISDIR(before.st_mode):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
         if not stat.S_ISREG(before.st_mode):
-            raise OSError(errno.EINVAL, "Not a regular file", str(path))
-        if not os.access(target, os.W_OK):
+            raise OSError(errno.EINVAL, "Not a regular file", name)
+        if not os.access(name, os.W_OK, dir_fd=directory):
             # A rename would succeed, but write protection is meant to stop exactly this.
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
-    temp = target.with_name(f".pi-rpc-{os.urandom(8).hex()}.tmp")
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), name)
+    temp = Place(directory, str(Path(name).with_name(f".pi-rpc-{os.urandom(8).hex()}.tmp")))
     # A new file gets what the umask leaves; a replacement stays private until it is complete.
     fresh = 0o666 if mode is None else mode
     try:
         fd = _write_new(temp, data, fresh if before is None else 0o600)
         try:
             if before is not None:
-                _keep_attributes(fd, target, before, mode)
+                _keep_attributes(fd, place, before, mode)
             if fsync:
                 os.fsync(fd)
         finally:
             os.close(fd)
-        temp.replace(target)
+        os.replace(temp.name, name, src_dir_fd=directory, dst_dir_fd=directory)
     except BaseException:
         with contextlib.suppress(FileNotFoundError):
-            temp.unlink()
+            os.unlink(temp.name, dir_fd=directory)
         raise
     if fsync:
-        _fsync_directory(target.parent)
+        _fsync_directory(place)
 
 
 _DESCRIPTORS = "/proc/self/fd"
 
 
-def _write_new(path: Path, data: bytes, mode: int) -> int:
+def _write_new(place: Place, data: bytes, mode: int) -> int:
     """Make a file with ``data`` in it; its descriptor. After a failure there may be one.
 
     Where the system can do it, it has no name until it is written: whoever kills us meanwhile
@@ -76,24 +94,25 @@ def _write_new(path: Path, data: bytes, mode: int) -> int:
     if sys.platform == "linux":
         fd = -1
         with contextlib.suppress(OSError):  # not every file system has it; others say why below
-            fd = os.open(path.parent, flags | os.O_TMPFILE, mode)
-        if fd >= 0 and _fill(fd, data, path):
+            fd = os.open(".", flags | os.O_TMPFILE, mode, dir_fd=place.directory)
+        if fd >= 0 and _fill(fd, data, place):
             return fd
-    fd = os.open(path, flags | os.O_CREAT | os.O_EXCL, mode)
+    fd = os.open(place.name, flags | os.O_CREAT | os.O_EXCL, mode, dir_fd=place.directory)
     _fill(fd, data, None)
     return fd
 
 
-def _fill(fd: int, data: bytes, name: Path | None) -> bool:
+def _fill(fd: int, data: bytes, place: Place | None) -> bool:
     """Write, and give the file a name; False where that cannot be done. Closes it on failure."""
     try:
         _write_all(fd, data)
-        if name is not None:
-            # Any descriptor will do: the path is absolute. Without one no link is followed.
-            os.link(f"{_DESCRIPTORS}/{fd}", name, src_dir_fd=fd, follow_symlinks=True)
+        if place is not None:
+            directory, name = place
+            source = f"{_DESCRIPTORS}/{fd}"
+            os.link(source, name, dst_dir_fd=directory, follow_symlinks=True)
     except BaseException as error:
         os.close(fd)
-        if name is not None and isinstance(error, OSError) and error.filename is not None:
+        if place is not None and isinstance(error, OSError) and error.filename is not None:
             return False  # it was the name
         raise
     return True
@@ -169,7 +188,7 @@ def _write_all(fd: int, data: bytes) -> None:
 
 
 def _keep_attributes(
-    fd: int, target: Path, before: os.stat_result, chosen_mode: int | None
+    fd: int, place: Place, before: os.stat_result, chosen_mode: int | None
 ) -> None:
     if sys.platform == "win32":
         return
@@ -184,17 +203,18 @@ def _keep_attributes(
                 os.fchown(fd, -1, before.st_gid)
     os.fchmod(fd, mode)  # after fchown, which clears set-user-id and set-group-id
     if sys.platform == "linux":
+        source = f"{_DESCRIPTORS}/{place.directory}/{place.name}"
         with contextlib.suppress(OSError):  # not every file system has extended attributes
-            for name in os.listxattr(target):
+            for name in os.listxattr(source, follow_symlinks=False):
                 # An access list would say again who may read it.
                 if chosen_mode is None or not name.startswith("system.posix_acl"):
-                    os.setxattr(fd, name, os.getxattr(target, name))
+                    os.setxattr(fd, name, os.getxattr(source, name, follow_symlinks=False))
 
 
-def _fsync_directory(directory: Path) -> None:
-    if sys.platform == "win32":
+def _fsync_directory(place: Place) -> None:
+    if place.directory is None:
         return
-    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    fd = os.open(".", os.O_RDONLY | getattr(os, "O_DIRECTORY", 0), dir_fd=place.directory)
     try:
         os.fsync(fd)
     finally:

@@ -117,9 +117,14 @@ class Written:
 
 
 class FileSystem(Protocol):
-    """Files, as the person in front of the editor sees them."""
+    """Files, as the person in front of the editor sees them.
 
-    async def stat(self, path: Path) -> FileStat:
+    With ``exact`` a path is a real one and only what is there counts: a symlink that has taken its
+    place, or that of a directory above it, is not followed but refused with ``not_permitted``. So
+    what was looked at before is what is used, whatever happened in between.
+    """
+
+    async def stat(self, path: Path, *, exact: bool = False) -> FileStat:
         """Follow symlinks; raises ``not_found`` where nothing is."""
         ...
 
@@ -127,15 +132,21 @@ class FileSystem(Protocol):
         """The path with symlinks resolved as far as it exists."""
         ...
 
-    def open(self, path: Path) -> AbstractAsyncContextManager[OpenFile]:
+    async def may_read(self, path: Path) -> bool:
+        """Whether reading the file at a real path is permitted here; it need not exist."""
+        ...
+
+    def open(self, path: Path, *, exact: bool = False) -> AbstractAsyncContextManager[OpenFile]:
         """Open a regular file; anything else (device, FIFO, directory) is refused, never read."""
         ...
 
-    async def read(self, path: Path, *, limit: int | None = None) -> bytes:
+    async def read(self, path: Path, *, limit: int | None = None, exact: bool = False) -> bytes:
         """The whole file; ``too_large`` when it has more than ``limit`` bytes."""
         ...
 
-    async def write(self, path: Path, data: bytes, *, base: bytes | None = None) -> Written:
+    async def write(
+        self, path: Path, data: bytes, *, base: bytes | None = None, exact: bool = False
+    ) -> Written:
         """Replace the file as one step, creating parents; the old content survives a failure.
 
         Mode and ownership stay; a symlink's target is replaced, not the link. ``base`` is the
@@ -145,15 +156,16 @@ class FileSystem(Protocol):
         """
         ...
 
-    def unsaved(self) -> Sequence[Path]:
-        """Files that were read or written here as an editor shows them and are not saved yet."""
+    async def unsaved(self, below: Path | None = None) -> Sequence[Path]:
+        """Files that an editor has unsaved changes of: those that were read or written here, or
+        with ``below`` all that are at this real path or below it."""
         ...
 
-    async def remove(self, path: Path) -> None:
+    async def remove(self, path: Path, *, exact: bool = False) -> None:
         """Take a regular file away, or an empty directory; a symlink's target, not the link."""
         ...
 
-    async def set_mode(self, path: Path, mode: int) -> None:
+    async def set_mode(self, path: Path, mode: int, *, exact: bool = False) -> None:
         """Give a file the permission bits ``mode``, where the system has such."""
         ...
 

@@ -62,14 +62,14 @@ class Recording:
         self._bytes = 0
 
     async def about_to_change(
-        self, path: Path, data: bytes | None, base: bytes | None = None
+        self, path: Path, data: bytes | None, base: bytes | None = None, *, exact: bool = False
     ) -> None:
         """A file will be replaced by ``data``, or with None removed; ``base`` is what it holds,
         where that was read just now. Never raises for the sake of saving: what could not be saved
         is named as such in the checkpoint, and told once."""
         async with self._lock:
             try:
-                real = await self._files.real_path(path)
+                real = path if exact else await self._files.real_path(path)
             except PortError:
                 return  # It cannot be written either, which is whoever writes' to say.
             await self._note_told()
@@ -79,11 +79,12 @@ class Recording:
             elif known.reason is None:
                 await run_blocking(self._next_change, known, data)
 
-    async def became(self, path: Path, content: bytes) -> None:
+    async def became(self, path: Path, content: bytes, *, exact: bool = False) -> None:
         """What was written turned into something else, as an editor does it."""
         async with self._lock:
             try:
-                known = self.checkpoint.files.get(await self._files.real_path(path))
+                real = path if exact else await self._files.real_path(path)
+                known = self.checkpoint.files.get(real)
             except PortError:
                 return
             if known is not None and known.reason is None:
@@ -128,7 +129,7 @@ class Recording:
     async def _first_change(self, path: Path, data: bytes | None, before: bytes | None) -> None:
         saved = SavedFile(path, existed=True)
         try:
-            status = await self._files.stat(path)
+            status = await self._files.stat(path, exact=True)
         except PortError as error:
             if error.code != "not_found":
                 return
@@ -143,7 +144,7 @@ class Recording:
                 saved.reason = f"it is larger than what is saved ({_megabytes(limit)})"
             elif before is None:
                 try:
-                    before = await self._files.read(path, limit=limit)
+                    before = await self._files.read(path, limit=limit, exact=True)
                 except PortError as error:
                     saved.reason = f"it could not be read: {error.message}"
         if (told := self.checkpoint.files.get(path)) is not None:
@@ -157,7 +158,7 @@ class Recording:
         missing: list[Path] = []
         for folder in path.parents:
             try:
-                await self._files.stat(folder)
+                await self._files.stat(folder, exact=True)
             except PortError as error:
                 if error.code == "not_found":
                     missing.append(folder)

@@ -245,43 +245,49 @@ class SavingFiles:
         self.inner = files
         self._recording = recording
 
-    async def stat(self, path: Path) -> FileStat:
+    async def stat(self, path: Path, *, exact: bool = False) -> FileStat:
         """As the port below."""
-        return await self.inner.stat(path)
+        return await self.inner.stat(path, exact=exact)
 
     async def real_path(self, path: Path) -> Path:
         """As the port below."""
         return await self.inner.real_path(path)
 
-    def open(self, path: Path) -> AbstractAsyncContextManager[OpenFile]:
+    async def may_read(self, path: Path) -> bool:
         """As the port below."""
-        return self.inner.open(path)
+        return await self.inner.may_read(path)
 
-    async def read(self, path: Path, *, limit: int | None = None) -> bytes:
+    def open(self, path: Path, *, exact: bool = False) -> AbstractAsyncContextManager[OpenFile]:
         """As the port below."""
-        return await self.inner.read(path, limit=limit)
+        return self.inner.open(path, exact=exact)
 
-    async def write(self, path: Path, data: bytes, *, base: bytes | None = None) -> Written:
+    async def read(self, path: Path, *, limit: int | None = None, exact: bool = False) -> bytes:
+        """As the port below."""
+        return await self.inner.read(path, limit=limit, exact=exact)
+
+    async def write(
+        self, path: Path, data: bytes, *, base: bytes | None = None, exact: bool = False
+    ) -> Written:
         """Save what is there, then write."""
         recording = self._recording()
         if recording is not None:
-            await recording.about_to_change(path, data, base)
-        written = await self.inner.write(path, data, base=base)
+            await recording.about_to_change(path, data, base, exact=exact)
+        written = await self.inner.write(path, data, base=base, exact=exact)
         if recording is not None and written.content is not None:
-            await recording.became(path, written.content)
+            await recording.became(path, written.content, exact=exact)
         return written
 
-    def unsaved(self) -> Sequence[Path]:
+    async def unsaved(self, below: Path | None = None) -> Sequence[Path]:
         """As the port below."""
-        return self.inner.unsaved()
+        return await self.inner.unsaved(below)
 
-    async def remove(self, path: Path) -> None:
+    async def remove(self, path: Path, *, exact: bool = False) -> None:
         """Save what is there, then remove it."""
         recording = self._recording()
         if recording is not None:
-            await recording.about_to_change(path, None)
-        await self.inner.remove(path)
+            await recording.about_to_change(path, None, exact=exact)
+        await self.inner.remove(path, exact=exact)
 
-    async def set_mode(self, path: Path, mode: int) -> None:
+    async def set_mode(self, path: Path, mode: int, *, exact: bool = False) -> None:
         """As the port below."""
-        await self.inner.set_mode(path, mode)
+        await self.inner.set_mode(path, mode, exact=exact)

@@ -10,9 +10,9 @@ Nothing is ever written to the disk below unsaved changes. Files that no documen
 nothing more than a look into an empty table.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pi_rpc._os.threads import run_blocking
@@ -62,12 +62,12 @@ class EditedFiles:
 
     # --- looking ---------------------------------------------------------------------------------
 
-    async def stat(self, path: Path) -> FileStat:
+    async def stat(self, path: Path, *, exact: bool = False) -> FileStat:
         """As on the disk; of a document that was never saved its size is known."""
         try:
-            return await self._files.stat(path)
+            return await self._files.stat(path, exact=exact)
         except PortError as error:
-            if error.code != "not_found" or (shown := await self._shown(path)) is None:
+            if error.code != "not_found" or (shown := await self._shown(path, exact)) is None:
                 raise
             return FileStat("file", len(shown.content), 0, 0o644)
 
@@ -75,41 +75,52 @@ class EditedFiles:
         """The path with symlinks resolved as far as it exists."""
         return await self._files.real_path(path)
 
+    async def may_read(self, path: Path) -> bool:
+        """As the port below."""
+        return await self._files.may_read(path)
+
     @asynccontextmanager
-    async def open(self, path: Path) -> AsyncIterator[OpenFile]:
+    async def open(self, path: Path, *, exact: bool = False) -> AsyncIterator[OpenFile]:
         """What the editor shows, or the file on the disk."""
-        shown = await self._shown(path)
+        shown = await self._shown(path, exact)
         if shown is not None:
-            yield _OpenDocument(await self._on_disk(path, shown))
+            yield _OpenDocument(await self._on_disk(path, shown, exact))
             return
-        async with self._files.open(path) as file:
+        async with self._files.open(path, exact=exact) as file:
             yield file
 
-    async def read(self, path: Path, *, limit: int | None = None) -> bytes:
+    async def read(self, path: Path, *, limit: int | None = None, exact: bool = False) -> bytes:
         """What the editor shows, or the file on the disk."""
-        shown = await self._shown(path)
+        shown = await self._shown(path, exact)
         if shown is None:
-            return await self._files.read(path, limit=limit)
+            return await self._files.read(path, limit=limit, exact=exact)
         if limit is not None and len(shown.content) > limit:
             raise PortError("too_large", f"{_name(path)} is too large.")
         return shown.content
 
-    def unsaved(self) -> Sequence[Path]:
-        """Files that were read or written here as the editor shows them, and are not saved."""
+    async def unsaved(self, below: Path | None = None) -> Sequence[Path]:
+        """Files whose documents have unsaved changes: those that were read or written here as the
+        editor shows them, or all that are below a real path."""
         documents = self.editor.documents
+        if below is not None:
+            await self._resolve(documents)
+            found = (each for each in documents.values() if each.dirty)
+            return sorted(each.path for each in found if self._real_of(each).is_relative_to(below))
         self._used &= documents.keys()
         return sorted(documents[uri].path for uri in self._used if documents[uri].dirty)
 
     # --- changing --------------------------------------------------------------------------------
 
-    async def write(self, path: Path, data: bytes, *, base: bytes | None = None) -> Written:
+    async def write(
+        self, path: Path, data: bytes, *, base: bytes | None = None, exact: bool = False
+    ) -> Written:
         """Change the document in the editor, or replace the file on the disk.
 
         A cancelled caller does not wait for the editor; what it has been asked for may happen.
         """
-        document = await self._document(path)
+        document = await self._document(path, exact)
         if document is None:
-            return await self._files.write(path, data, base=base)
+            return await self._files.write(path, data, base=base, exact=exact)
         try:
             shown = await self._ask(document)
         except NoAnswerError:
@@ -123,24 +134,32 @@ class EditedFiles:
         is_fit = self.editor.can_edit and len(data) <= MAX_DOCUMENT_BYTES
         if shown is None or not (is_fit or self._is_dirty(document)):
             # Saved, as far as is known: the editor loads what it finds on the disk.
-            return await self._files.write(path, data, base=base)
-        return await self._change(path, shown, data, base)
+            return await self._files.write(path, data, base=base, exact=exact)
+        written = await self._change(path, shown, data, base)
+        if written.unsaved:
+            return written
+        return replace(written, disk=(await disk_mark(self._files, path, exact=exact))[0])
 
-    async def remove(self, path: Path) -> None:
+    async def remove(self, path: Path, *, exact: bool = False) -> None:
         """Take the file away, unless the editor has unsaved changes of it."""
-        await self._refuse_unsaved(path)
-        await self._files.remove(path)
+        document = await self._document(path, exact)
+        if document is not None and document.dirty:
+            raise PortError(
+                "changed",
+                f"{_name(path)} is open in the editor with unsaved changes; it was left alone.",
+            )
+        await self._files.remove(path, exact=exact)
 
-    async def set_mode(self, path: Path, mode: int) -> None:
+    async def set_mode(self, path: Path, mode: int, *, exact: bool = False) -> None:
         """Give the file on the disk the permission bits ``mode``."""
-        await self._files.set_mode(path, mode)
+        await self._files.set_mode(path, mode, exact=exact)
 
     async def _change(self, path: Path, shown: _Shown, data: bytes, base: bytes | None) -> Written:
         was_dirty = self._is_dirty(shown.document)
         self._check(path, shown, data, base, was_dirty=was_dirty)
         wanted = _text_for(data, shown)
         if wanted == shown.text:
-            return await self._written(path, shown, was_dirty=was_dirty, edited=False)
+            return await self._written(shown, was_dirty=was_dirty, edited=False)
         edits = await run_blocking(text_edits, shown.text, wanted, self.editor.position_encoding)
         uri = shown.document.uri
         problem, by_version = "", False
@@ -162,7 +181,7 @@ class EditedFiles:
                 "not known whether it did. Read the file before you go on.",
             )
         if _same(after.text, wanted):
-            return await self._written(path, after, was_dirty=was_dirty, edited=True)
+            return await self._written(after, was_dirty=was_dirty, edited=True)
         if by_version or after.text != shown.text:
             raise _moved_on(path)
         raise PortError(
@@ -192,9 +211,7 @@ class EditedFiles:
                 f"{format_size(MAX_DOCUMENT_BYTES)}. Ask the person to close it.",
             )
 
-    async def _written(
-        self, path: Path, shown: _Shown, *, was_dirty: bool, edited: bool
-    ) -> Written:
+    async def _written(self, shown: _Shown, *, was_dirty: bool, edited: bool) -> Written:
         """Save what was saved before; how the write went as a whole."""
         self._used.add(shown.document.uri)
         unsaved, altered = "", False
@@ -206,8 +223,7 @@ class EditedFiles:
             unsaved = "the editor did not save it"
         elif edited:
             altered = await self._altered_by_saving(shown)
-        disk = None if unsaved else (await disk_mark(self._files, path))[0]
-        return Written(content=shown.content, altered=altered, unsaved=unsaved, disk=disk)
+        return Written(content=shown.content, altered=altered, unsaved=unsaved)
 
     async def _altered_by_saving(self, shown: _Shown) -> bool:
         """Editors may format what they save."""
@@ -223,41 +239,33 @@ class EditedFiles:
         """Whether it has unsaved changes as far as is known by now."""
         return self.editor.documents.get(document.uri, document).dirty
 
-    async def _refuse_unsaved(self, path: Path) -> None:
-        document = await self._document(path)
-        if document is not None and document.dirty:
-            raise PortError(
-                "changed",
-                f"{_name(path)} is open in the editor with unsaved changes; it was left alone.",
-            )
-
-    async def _document(self, path: Path) -> OpenDocument | None:
+    async def _document(self, path: Path, exact: bool) -> OpenDocument | None:
         """The open document of a file, by whatever path it is called."""
         documents = self.editor.documents
         if not documents:
             return None
-        wanted = await self._files.real_path(path)
-        unknown = [each for each in documents.values() if each.uri not in self._real]
-        if unknown:
-            for each, real in zip(unknown, await self._real_paths(unknown), strict=True):
-                self._real[each.uri] = real
-        for uri in self._real.keys() - documents.keys():
-            del self._real[uri]
-        found = [each for each in documents.values() if self._real.get(each.uri) == wanted]
+        wanted = path if exact else await self._files.real_path(path)
+        await self._resolve(documents)
+        found = [each for each in documents.values() if self._real_of(each) == wanted]
         return max(found, key=lambda each: each.dirty, default=None)
 
-    async def _real_paths(self, documents: Sequence[OpenDocument]) -> list[Path]:
-        paths = []
-        for each in documents:
-            try:
-                paths.append(await self._files.real_path(each.path))
-            except PortError:  # a name that no file can have
-                paths.append(each.path)
-        return paths
+    def _real_of(self, document: OpenDocument) -> Path:
+        return self._real.get(document.uri, document.path)
 
-    async def _shown(self, path: Path) -> _Shown | None:
+    async def _resolve(self, documents: Mapping[str, OpenDocument]) -> None:
+        """Find out the real paths of what is open."""
+        for uri, each in documents.items():
+            if uri not in self._real:
+                try:
+                    self._real[uri] = await self._files.real_path(each.path)
+                except PortError:  # a name that no file can have
+                    self._real[uri] = each.path
+        for uri in self._real.keys() - self.editor.documents.keys():
+            del self._real[uri]
+
+    async def _shown(self, path: Path, exact: bool) -> _Shown | None:
         """The document as the editor shows it; None where the disk is to be read."""
-        document = await self._document(path)
+        document = await self._document(path, exact)
         if document is None:
             return None
         try:
@@ -268,9 +276,9 @@ class EditedFiles:
             self._used.add(document.uri)
         return shown
 
-    async def _on_disk(self, path: Path, shown: _Shown) -> Document:
+    async def _on_disk(self, path: Path, shown: _Shown, exact: bool) -> Document:
         """The document, beside what the disk has of it."""
-        mark, data = await disk_mark(self._files, path)
+        mark, data = await disk_mark(self._files, path, exact=exact)
         is_saved = data is not None and await run_blocking(_is_text_of, shown.text, data)
         return Document(shown.content, shown.version, mark, is_saved)
 

@@ -36,9 +36,9 @@ class Base:
 
 
 async def base_of(files: FileSystem, path: Path, limit: int) -> Base:
-    """The file as it is; raises ``too_large`` where it has more than ``limit`` bytes."""
-    stat = await files.stat(path)
-    async with files.open(path) as file:
+    """The file at a real path as it is; ``too_large`` where it has more than ``limit`` bytes."""
+    stat = await files.stat(path, exact=True)
+    async with files.open(path, exact=True) as file:
         document = file.document
         if document is not None:
             return Base(stat, document.content, document)
@@ -50,7 +50,7 @@ async def base_if_any(files: FileSystem, path: Path, limit: int) -> Base:
     refused."""
     stat: FileStat | None = None
     try:
-        stat = await files.stat(path)
+        stat = await files.stat(path, exact=True)
         return await base_of(files, path, limit)
     except PortError as error:
         if error.code in {"is_directory", "not_regular"}:

@@ -29,6 +29,7 @@ __all__ = [
     "note_written",
     "refuse_changed",
     "refuse_changed_below",
+    "unsaved_names",
     "unsaved_note",
     "unseen_changes",
     "written_note",
@@ -86,11 +87,15 @@ def _of_stat(stat: FileStat) -> Hashable:
     return (stat.size, stat.mtime_ns)
 
 
-async def disk_mark(files: FileSystem, path: Path) -> tuple[Hashable, bytes | None]:
+async def disk_mark(
+    files: FileSystem, path: Path, *, exact: bool = False
+) -> tuple[Hashable, bytes | None]:
     """The name of what a file holds, and its content unless there is none or it is large."""
+    data = None
     try:
-        stat = await files.stat(path)
-        data = await files.read(path, limit=DIGEST_LIMIT) if stat.size <= DIGEST_LIMIT else None
+        stat = await files.stat(path, exact=exact)
+        if stat.size <= DIGEST_LIMIT:
+            data = await files.read(path, limit=DIGEST_LIMIT, exact=exact)
     except PortError as error:
         return error.code, None
     if data is None:
@@ -111,7 +116,7 @@ async def note_written(
         return
     with anyio.CancelScope(shield=True):
         try:
-            stat = await context.files.stat(real_path)
+            stat = await context.files.stat(real_path, exact=True)
         except PortError:  # taken away at once: as what was written, it is not there any more
             stat = _NO_STAT
         context.seen.note(real_path, await run_blocking(mark_of, content, stat), disk)
@@ -172,9 +177,13 @@ def written_note(written: Written, shown: str) -> str:
 
 def unsaved_note(paths: Sequence[Path], cwd: Path) -> str:
     """What a model must know about the output of a command that ran while these were unsaved."""
+    names = unsaved_names(paths, cwd)
+    return f"[Not saved in the editor, so the command saw the older file on disk: {names}]"
+
+
+def unsaved_names(paths: Sequence[Path], cwd: Path) -> str:
+    """The names of files, the first of many."""
     names = [display_path(path, cwd) for path in paths[:_MOST_NAMES]]
     if len(paths) > _MOST_NAMES:
         names.append(f"{len(paths) - _MOST_NAMES} more")
-    return (
-        f"[Not saved in the editor, so the command saw the older file on disk: {', '.join(names)}]"
-    )
+    return ", ".join(names)

@@ -8,19 +8,20 @@ import errno
 import io
 import os
 import stat as stat_bits
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 import anyio
 
-from pi_rpc._os.files import atomic_replace
+from pi_rpc._os.files import replace_at
+from pi_rpc._os.places import held_place, open_at, stat_at
 from pi_rpc._os.threads import run_blocking
 from pi_rpc.agent.ports import FileStat, OpenFile, PortError, PortErrorCode, Written
 from pi_rpc.tools._paths import display_text
 from pi_rpc.tools._truncate import format_size
 
-__all__ = ["PIECE", "LocalFiles", "LocalOpenFile", "read_whole"]
+__all__ = ["PIECE", "LocalFiles", "LocalOpenFile", "port_errors", "read_whole"]
 
 PIECE = 256 * 1024
 """Bytes read at most in one visit of a file thread."""
@@ -58,51 +59,59 @@ class LocalFiles:
     refused, although its directory might allow replacing it, and also for root.
     """
 
-    async def stat(self, path: Path) -> FileStat:
+    async def stat(self, path: Path, *, exact: bool = False) -> FileStat:
         """Follow symlinks; raises ``not_found`` where nothing is."""
-        return await run_blocking(_stat, path)
+        return await run_blocking(_stat, path, exact)
 
     async def real_path(self, path: Path) -> Path:
         """The path with symlinks resolved as far as it exists."""
         return await run_blocking(_real_path, path)
 
+    async def may_read(self, path: Path) -> bool:
+        """Always: whoever asks here may read what the system lets them."""
+        del path
+        return True
+
     @asynccontextmanager
-    async def open(self, path: Path) -> AsyncIterator["LocalOpenFile"]:
+    async def open(self, path: Path, *, exact: bool = False) -> AsyncIterator["LocalOpenFile"]:
         """Open a regular file for reading; anything else is refused with ``PortError``."""
-        raw = await run_blocking(_open_regular, path)
+        raw = await run_blocking(_open_regular, path, exact)
         try:
             yield LocalOpenFile(raw, path)
         finally:
             with anyio.CancelScope(shield=True):
                 await run_blocking(raw.close)
 
-    async def read(self, path: Path, *, limit: int | None = None) -> bytes:
+    async def read(self, path: Path, *, limit: int | None = None, exact: bool = False) -> bytes:
         """The whole file; ``too_large`` when it has more than ``limit`` bytes.
 
         The size the system reports is not relied on: some files have none, others grow."""
-        async with self.open(path) as file:
+        async with self.open(path, exact=exact) as file:
             return await read_whole(file, path, limit, known_size=await run_blocking(file.size))
 
-    async def write(self, path: Path, data: bytes, *, base: bytes | None = None) -> Written:
+    async def write(
+        self, path: Path, data: bytes, *, base: bytes | None = None, exact: bool = False
+    ) -> Written:
         """Replace the file as one step, creating parents; the old content survives a failure.
 
         A write that has begun is waited for, also by a cancelled caller. No editor is known here,
         so ``base`` has no effect."""
         del base
-        await run_blocking(_write, path, data)
+        await run_blocking(_write, path, data, exact)
         return Written()
 
-    def unsaved(self) -> Sequence[Path]:
+    async def unsaved(self, below: Path | None = None) -> Sequence[Path]:
         """None: what is written is on the disk."""
+        del below
         return ()
 
-    async def remove(self, path: Path) -> None:
+    async def remove(self, path: Path, *, exact: bool = False) -> None:
         """Take a regular file away, or an empty directory; a symlink's target, not the link."""
-        await run_blocking(_remove, path)
+        await run_blocking(_remove, path, exact)
 
-    async def set_mode(self, path: Path, mode: int) -> None:
+    async def set_mode(self, path: Path, mode: int, *, exact: bool = False) -> None:
         """Give a file the permission bits ``mode``."""
-        await run_blocking(_set_mode, path, mode)
+        await run_blocking(_set_mode, path, mode, exact)
 
 
 async def read_whole(
@@ -151,28 +160,28 @@ class LocalOpenFile:
 
     def size(self) -> int:
         """Bytes, as the system reports them. Blocks."""
-        with _translated(self._path):
+        with port_errors(self._path):
             return os.fstat(self._raw.fileno()).st_size
 
     def _read(self, size: int) -> bytes:
-        with _translated(self._path):
+        with port_errors(self._path):
             data: bytes | None = self._raw.read(size)
             if data is None:  # would block: a special file that calls itself regular
                 raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
             return data
 
     def _tell(self) -> int:
-        with _translated(self._path):
+        with port_errors(self._path):
             return os.lseek(self._raw.fileno(), 0, os.SEEK_CUR)
 
     def _seek(self, offset: int) -> None:
-        with _translated(self._path):
+        with port_errors(self._path):
             self._raw.seek(offset)
 
 
-def _stat(path: Path) -> FileStat:
-    with _translated(path):
-        found = path.stat()
+def _stat(path: Path, exact: bool) -> FileStat:
+    with port_errors(path, exact):
+        found = path.stat() if not exact else _stat_exactly(path)
     kind = stat_bits.S_IFMT(found.st_mode)
     return FileStat(
         kind="file"
@@ -186,54 +195,84 @@ def _stat(path: Path) -> FileStat:
     )
 
 
+def _stat_exactly(path: Path) -> os.stat_result:
+    with held_place(path) as place:
+        return stat_at(place)
+
+
 def _real_path(path: Path) -> Path:
-    with _translated(path):
-        return Path(os.path.realpath(path))
-
-
-def _open_regular(path: Path) -> io.FileIO:
-    with _translated(path):
-        # Looked at before it is opened: opening a device can already do something.
-        _refuse_irregular(path, path.stat().st_mode)
-        fd = os.open(path, _OPEN_FLAGS)
+    with port_errors(path):
+        real = os.path.realpath(path)
         try:
-            _refuse_irregular(path, os.fstat(fd).st_mode)
-            return io.FileIO(fd, "rb")
-        except BaseException:
-            os.close(fd)
-            raise
+            is_circle = stat_bits.S_ISLNK(os.lstat(real).st_mode)
+        except OSError as error:
+            is_circle = error.errno == errno.ELOOP
+        if is_circle:
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+        return Path(real)
 
 
-def _write(path: Path, data: bytes) -> None:
-    with _translated(path):
-        target = Path(os.path.realpath(path))
+def _open_regular(path: Path, exact: bool) -> io.FileIO:
+    with port_errors(path, exact):
+        if not exact:
+            return _opened(path, path.stat, lambda: os.open(path, _OPEN_FLAGS))
+        with held_place(path) as place:
+            return _opened(path, lambda: stat_at(place), lambda: open_at(place, _OPEN_FLAGS))
+
+
+def _opened(
+    path: Path, look: Callable[[], os.stat_result], open_it: Callable[[], int]
+) -> io.FileIO:
+    # Looked at before it is opened: opening a device can already do something.
+    _refuse_irregular(path, look().st_mode)
+    fd = open_it()
+    try:
+        _refuse_irregular(path, os.fstat(fd).st_mode)
+        return io.FileIO(fd, "rb")
+    except BaseException:
+        os.close(fd)
+        raise
+
+
+def _write(path: Path, data: bytes, exact: bool) -> None:
+    with (
+        port_errors(path, exact),
+        held_place(_target(path, exact), create=True) as place,
+    ):
         try:
-            mode = target.stat().st_mode
+            mode = stat_at(place).st_mode
         except FileNotFoundError:
-            target.parent.mkdir(parents=True, exist_ok=True)
+            pass
         else:
             _refuse_irregular(path, mode)
-            if not mode & 0o222 or not os.access(target, os.W_OK):
+            if not mode & 0o222 or not os.access(place.name, os.W_OK, dir_fd=place.directory):
                 raise PortError(
                     "not_permitted", f"{display_text(str(path))} is read-only; it was not changed."
                 )
-        atomic_replace(target, data)
+        replace_at(place, data)
 
 
-def _remove(path: Path) -> None:
-    with _translated(path):
-        target = Path(os.path.realpath(path))
-        mode = target.lstat().st_mode
+def _remove(path: Path, exact: bool) -> None:
+    with port_errors(path, exact), held_place(_target(path, exact)) as place:
+        mode = stat_at(place).st_mode
         if stat_bits.S_ISDIR(mode):
-            target.rmdir()
+            os.rmdir(place.name, dir_fd=place.directory)
         else:
             _refuse_irregular(path, mode)
-            target.unlink()
+            os.unlink(place.name, dir_fd=place.directory)
 
 
-def _set_mode(path: Path, mode: int) -> None:
-    with _translated(path):
-        path.chmod(mode)
+def _set_mode(path: Path, mode: int, exact: bool) -> None:
+    with port_errors(path, exact):
+        if not exact:
+            path.chmod(mode)
+            return
+        with _open_regular(path, exact) as file:
+            os.fchmod(file.fileno(), mode)
+
+
+def _target(path: Path, exact: bool) -> Path:
+    return path if exact else Path(os.path.realpath(path))
 
 
 def _refuse_irregular(path: Path, mode: int) -> None:
@@ -261,12 +300,20 @@ def _too_large(path: Path, size: int, limit: int) -> PortError:
 
 
 @contextmanager
-def _translated(path: Path) -> Iterator[None]:
-    """Errors of the operating system become ``PortError``."""
+def port_errors(path: Path, exact: bool = False) -> Iterator[None]:
+    """Errors of the operating system about ``path`` become ``PortError``.
+
+    ``exact``: the path is a real one, so a link on the way is news."""
     shown = display_text(str(path))
     try:
         yield
     except OSError as error:
+        if exact and error.errno == errno.ELOOP:
+            raise PortError(
+                "not_permitted",
+                f"{shown} was left alone: a symbolic link has taken its place, or that of a "
+                "directory above it, since it was looked at.",
+            ) from error
         known = _CODES.get(error.errno or 0)
         if known is None:
             reason = error.strerror or type(error).__name__

@@ -4,13 +4,19 @@ Owns what ``grep``, ``find`` and ``ls`` have in common: the path argument, the l
 the end. Does not own how anything is searched or listed.
 """
 
-from collections.abc import Iterable
+import os
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pi_rpc.agent.ports import FileStat, ToolContext
+from pi_rpc._os.places import held_place, open_at
+from pi_rpc._os.threads import run_blocking
+from pi_rpc.agent.ports import FileStat, PortError, ToolContext
 from pi_rpc.agent.tool import ToolFailure, ToolResult
+from pi_rpc.tools._freshness import unsaved_names
+from pi_rpc.tools._local_files import port_errors
 from pi_rpc.tools._paths import display_text, resolve_path
 from pi_rpc.tools._truncate import MAX_BYTES, Truncation, format_size, truncate_head
 
@@ -19,6 +25,7 @@ __all__ = [
     "PATH_PARAMETER",
     "Found",
     "Root",
+    "add_unsaved",
     "child_argument",
     "excluded_below",
     "find_root",
@@ -34,6 +41,8 @@ PATH_PARAMETER: dict[str, Any] = {
     " directory when left out",
 }
 
+_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+
 _MACHINE_FOLDERS = ("/proc", "/sys", "/dev")
 """Not files of anybody: searched only when asked for."""
 
@@ -43,8 +52,42 @@ class Root:
     """What the path argument names."""
 
     path: Path
+    """As it was named."""
+    real: Path
+    """Where that leads: what is searched."""
     shown: str
     is_folder: bool
+
+    @asynccontextmanager
+    async def held(self) -> AsyncIterator[Path]:
+        """A path to what is searched that cannot be made to lead elsewhere, for other processes.
+
+        It is held by a descriptor where the system shows those to others; elsewhere it is the real
+        path, and ``still_there`` has the last word. Raises ``PortError``.
+        """
+        path, fd = await run_blocking(self._hold)
+        try:
+            yield path
+        finally:
+            if fd is not None:
+                os.close(fd)
+
+    def _hold(self) -> tuple[Path, int | None]:
+        with port_errors(self.real, exact=True), held_place(self.real) as place:
+            if place.directory is None:
+                return self.real, None
+            fd = open_at(place, _FLAGS)
+        held = Path(f"/proc/{os.getpid()}/fd/{fd}")
+        return (held if held.exists() else self.real), fd
+
+    async def still_there(self, context: ToolContext) -> None:
+        """Fail if the path leads elsewhere by now: what was found may be from there."""
+        if await context.files.real_path(self.path) != self.real:
+            raise PortError(
+                "not_permitted",
+                f"{self.shown} was made to lead elsewhere while it was looked at, so nothing of it "
+                "is shown.",
+            )
 
 
 @dataclass(slots=True)
@@ -80,14 +123,22 @@ async def find_root(text: Any, context: ToolContext) -> Root:
     device or a pipe, which are never opened.
     """
     path = resolve_path(text or ".", context.cwd)
-    stat: FileStat = await context.files.stat(path)
+    real = await context.files.real_path(path)
+    stat: FileStat = await context.files.stat(real, exact=True)
     shown = display_text(text or ".")
     if stat.kind == "other":
         raise ToolFailure(
             f"{shown} is neither a file nor a directory (a device, a pipe or a socket).",
             {"code": "not_regular"},
         )
-    return Root(path, shown, stat.kind == "directory")
+    return Root(path, real, shown, stat.kind == "directory")
+
+
+async def add_unsaved(found: Found, root: Root, context: ToolContext) -> None:
+    """Name what an editor has not saved below ``root``: the disk was searched."""
+    if unsaved := await context.files.unsaved(root.real):
+        names = unsaved_names(unsaved, context.cwd)
+        found.notes.append(f"Not saved in the editor, so the older file on disk counts: {names}.")
 
 
 def child_argument(name: str) -> str:
@@ -95,9 +146,9 @@ def child_argument(name: str) -> str:
     return f"./{name}"
 
 
-def excluded_below(root: Path) -> Iterable[str]:
+def excluded_below(root: Root) -> Iterable[str]:
     """Options of ripgrep that keep a search of the whole machine out of what is no file."""
-    if root != Path("/"):
+    if root.real != Path("/"):
         return ()
     return [f"--glob=!{folder}" for folder in _MACHINE_FOLDERS]
 

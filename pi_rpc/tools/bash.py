@@ -84,7 +84,7 @@ async def _execute(
         on_update(ToolResult(content=[], delta=delta, omitted_bytes=omitted))
 
     on_update(ToolResult(content=[], delta=""))
-    unsaved = context.files.unsaved()
+    unsaved = await context.files.unsaved()
     note = unsaved_note(unsaved, context.cwd) if unsaved else None
     with port_failures():
         async with context.changes.around_command(context.cwd, tool_call_id):

@@ -136,7 +136,7 @@ async def _execute(
     with port_failures(f"Could not edit {shown}. "):
         path = resolve_path(params["path"], context.cwd)
         async with exclusive_change(context.files, path, signal) as real:
-            final, written = await _change(context, path, real, edits, shown=shown, signal=signal)
+            final, written = await _change(context, real, edits, shown=shown, signal=signal)
     context.changes.changed([FileChange(path, "changed")], tool_call_id)
     details = final.made.details | final.details
     notes = [_told(final, len(edits), shown)]
@@ -163,7 +163,6 @@ def _told(final: Reviewed[EditedContent], count: int, shown: str) -> str:
 
 async def _change(
     context: ToolContext,
-    path: Path,
     real: Path,
     edits: list[Edit],
     *,
@@ -184,12 +183,12 @@ async def _change(
         context,
         real,
         shown,
-        look=lambda: base_of(context.files, path, MAX_FILE_BYTES),
+        look=lambda: base_of(context.files, real, MAX_FILE_BYTES),
         make=make,
         signal=signal,
     )
     await anyio.lowlevel.checkpoint_if_cancelled()
-    written = await context.files.write(path, final.content, base=final.base.data)
+    written = await context.files.write(real, final.content, base=final.base.data, exact=True)
     await note_written(context, real, final.base, final.content, written)
     return final, written
 

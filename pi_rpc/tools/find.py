@@ -22,6 +22,7 @@ from pi_rpc.tools._ripgrep import RipgrepEnd, run_ripgrep
 from pi_rpc.tools._search_roots import (
     PATH_PARAMETER,
     Found,
+    add_unsaved,
     excluded_below,
     find_root,
     limit_of,
@@ -89,13 +90,17 @@ async def _execute(
         if not root.is_folder:
             raise ToolFailure(f"{root.shown} is a file; find looks for files below a directory.")
         names = _Names(_glob(params["pattern"], str(root.path)), limit_of(params, _LIMIT))
-        end = await run_ripgrep(
-            ["--files", "--null", *excluded_below(root.path), "--", "./"],
-            cwd=root.path,
-            on_output=names.feed,
-            signal=signal,
-        )
-    return names.found(end).result("No files found matching pattern")
+        async with root.held() as held:
+            end = await run_ripgrep(
+                ["--files", "--null", *excluded_below(root), "--", "./"],
+                cwd=held,
+                on_output=names.feed,
+                signal=signal,
+            )
+        await root.still_there(context)
+        found = names.found(end)
+        await add_unsaved(found, root, context)
+    return found.result("No files found matching pattern")
 
 
 def _glob(pattern: str, root: str) -> Glob:

@@ -7,6 +7,7 @@ ended, however much it has left to search.
 
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from pi_rpc.agent.ports import ToolContext
@@ -27,6 +28,7 @@ from pi_rpc.tools._search_roots import (
     PATH_PARAMETER,
     Found,
     Root,
+    add_unsaved,
     child_argument,
     excluded_below,
     find_root,
@@ -112,15 +114,20 @@ async def _execute(
         root = await find_root(params.get("path"), context)
         limit = limit_of(params, _LIMIT)
         matches = _Matches(root, glob, limit)
-        end = await run_ripgrep(
-            _arguments(params, pattern, root, glob, limit),
-            cwd=root.path if root.is_folder else root.path.parent,
-            on_output=matches.feed,
-            signal=signal,
-        )
+        async with root.held() as held:
+            end = await run_ripgrep(
+                _arguments(params, pattern, root, glob, limit) + _places(root, held, glob),
+                cwd=held if root.is_folder else Path(held.anchor),
+                on_output=matches.feed,
+                signal=signal,
+            )
+        await root.still_there(context)
+        await matches.leave_out(context)
     if end.outcome == "finished" and end.exit_code not in {0, 1} and not matches.complete:
         raise ToolFailure(_reason(end))
-    return matches.found(end).result("No matches found")
+    found = matches.found(end)
+    await add_unsaved(found, root, context)
+    return found.result("No matches found")
 
 
 def _checked(text: str, name: str) -> str:
@@ -149,14 +156,18 @@ def _arguments(
         arguments.append("--fixed-strings")
     if context := min(params.get("context") or 0, _MOST_CONTEXT):
         arguments.append(f"--context={context}")
+    if root.is_folder:
+        arguments += excluded_below(root)
+        if glob is not None:
+            arguments += glob.arguments
+    return [*arguments, f"--regexp={pattern}"]
+
+
+def _places(root: Root, held: Path, glob: "_Files | None") -> list[str]:
+    """What is searched, as the last arguments."""
     if not root.is_folder:
-        return [*arguments, f"--regexp={pattern}", "--", child_argument(root.path.name)]
-    arguments += excluded_below(root.path)
-    folder = ""
-    if glob is not None:
-        arguments += glob.arguments
-        folder = glob.folder
-    return [*arguments, f"--regexp={pattern}", "--", child_argument(folder)]
+        return ["--", str(held)]
+    return ["--", child_argument("" if glob is None else glob.folder)]
 
 
 class _Files:
@@ -201,6 +212,7 @@ class _Matches:
         self._limit = limit
         self._reader = EventReader()
         self._files: list[tuple[str, list[str]]] = []
+        self._left_out = 0
         self._count = 0
         self._bytes = 0
         self._wanted = True
@@ -214,10 +226,12 @@ class _Matches:
     def _take(self, event: Event) -> bool:
         data = event.data
         if event.type == "begin" and data.path is not None:
-            path = data.path.decoded("surrogateescape").removeprefix("./")
+            path = self._root.real.name
+            if self._root.is_folder:
+                path = data.path.decoded("surrogateescape").removeprefix("./")
             self._wanted = self._glob is None or self._glob.has(path)
             if self._wanted:
-                self._files.append((display_text(path), []))
+                self._files.append((path, []))
         elif event.type in {"match", "context"} and self._wanted:
             return self._add(event)
         elif event.type == "summary":
@@ -235,7 +249,8 @@ class _Matches:
         start = data.submatches[0].start if data.submatches else 0
         path, lines = self._files[-1]
         mark = ":" if is_match else "-"
-        line = f"{path}{mark}{data.line_number}{mark} {self._shown(text.rstrip(), start)}"
+        place = f"{display_text(path)}{mark}{data.line_number}{mark}"
+        line = f"{place} {self._shown(text.rstrip(), start)}"
         lines.append(line)
         self._bytes += len(line.encode()) + 1
         return self._bytes <= MAX_BYTES + 1
@@ -252,10 +267,21 @@ class _Matches:
         end = start + _LINE_CHARACTERS
         return f"…{text[start:end]}{'…' if end < len(text) else ''}"
 
+    async def leave_out(self, context: ToolContext) -> None:
+        """Drop what was found in files that may not be read."""
+        folder = self._root.real if self._root.is_folder else self._root.real.parent
+        may_read = context.files.may_read
+        readable = [each for each in self._files if await may_read(folder / each[0])]
+        self._left_out = len(self._files) - len(readable)
+        self._files = readable
+
     def found(self, end: RipgrepEnd) -> Found:
         """All of it, with files in order, and the notes."""
-        lines = [line for _, lines in sorted(self._files) for line in lines]
-        found = Found(lines)
+        files = sorted((display_text(path), lines) for path, lines in self._files)
+        found = Found([line for _, lines in files for line in lines])
+        if self._left_out:
+            what = "1 file" if self._left_out == 1 else f"{self._left_out} files"
+            found.notes.append(f"{what} with matches may not be read, and nothing of it is shown.")
         if self._more:
             found.details["matchLimitReached"] = self._limit
             found.notes.append(

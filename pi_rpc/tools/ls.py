@@ -80,13 +80,15 @@ async def _execute(
     limit = limit_of(params, _LIMIT)
     with port_failures():
         root = await find_root(params.get("path"), context)
-    if not root.is_folder:
-        raise ToolFailure(f"{root.shown} is a file, not a directory; read shows it.")
-    try:
-        names, total = await _listed(root.path, min(limit, MOST_LINES), signal)
-    except OSError as error:
-        reason = (error.strerror or type(error).__name__).lower()
-        raise ToolFailure(f"{root.shown} could not be listed: {reason}.") from error
+        if not root.is_folder:
+            raise ToolFailure(f"{root.shown} is a file, not a directory; read shows it.")
+        try:
+            async with root.held() as held:
+                names, total = await _listed(held, min(limit, MOST_LINES), signal)
+        except OSError as error:
+            reason = (error.strerror or type(error).__name__).lower()
+            raise ToolFailure(f"{root.shown} could not be listed: {reason}.") from error
+        await root.still_there(context)
     found = Found([display_text(name) for name in names])
     if total > limit:
         found.details["entryLimitReached"] = limit

@@ -76,7 +76,7 @@ async def _execute(
     with port_failures(f"Could not write {shown}. "):
         path = resolve_path(params["path"], context.cwd)
         async with exclusive_change(context.files, path, signal) as real:
-            final, written = await _change(context, path, real, data, shown=shown, signal=signal)
+            final, written = await _change(context, real, data, shown=shown, signal=signal)
     is_new = final.base.stat is None
     change = FileChange(path, "created" if is_new else "changed")
     context.changes.changed([change], tool_call_id)
@@ -104,13 +104,13 @@ class _Whole:
 
 
 async def _change(
-    context: ToolContext, path: Path, real: Path, data: bytes, *, shown: str, signal: AbortSignal
+    context: ToolContext, real: Path, data: bytes, *, shown: str, signal: AbortSignal
 ) -> tuple[Reviewed[_Whole], Written]:
     """How the file was changed, and what became of it."""
     is_known = context.seen.mark_of(real) is not None
 
     async def look() -> Base:
-        base = await base_if_any(context.files, path, DIGEST_LIMIT)
+        base = await base_if_any(context.files, real, DIGEST_LIMIT)
         if base.document is not None and not base.document.is_saved and not is_known:
             raise unseen_changes(shown)
         return base
@@ -122,7 +122,7 @@ async def _change(
     await anyio.lowlevel.checkpoint_if_cancelled()
     # Of a document that the model has not seen the editor must not give up anything.
     base = final.base.data if is_known else None
-    written = await context.files.write(path, final.content, base=base)
+    written = await context.files.write(real, final.content, base=base, exact=True)
     await note_written(context, real, final.base, final.content, written)
     return final, written
 

@@ -241,9 +241,9 @@ async def test_what_was_unsaved_stays_so_and_what_was_saved_is_saved(path: Path)
     files = files_of(editor)
     written = await files.write(path, b"new\n", base=b"shown\n")
     assert written.unsaved == "it had unsaved changes before"
-    assert list(files.unsaved()) == [path]
+    assert list(await files.unsaved()) == [path]
     editor.dirty = False
-    assert list(files.unsaved()) == []
+    assert list(await files.unsaved()) == []
     await files.write(path, b"newer\n", base=b"new\n")
     assert editor.said.count("save") == 1
     assert path.read_bytes() == b"newer\n"
@@ -255,7 +255,7 @@ async def test_a_save_that_fails_is_told(path: Path) -> None:
     files = files_of(editor)
     written = await files.write(path, b"new\n", base=b"shown\n")
     assert written.unsaved == "the editor did not save it"
-    assert list(files.unsaved()) == [path]
+    assert list(await files.unsaved()) == [path]
 
 
 async def test_what_an_editor_makes_of_a_text_on_saving_is_told(path: Path) -> None:

@@ -139,11 +139,11 @@ async def test_a_change_by_another_program_meanwhile_is_not_overwritten(
     class Files(LocalFiles):
         stats = 0
 
-        async def stat(self, path: Path) -> FileStat:
+        async def stat(self, path: Path, *, exact: bool = False) -> FileStat:
             self.stats += 1
             if self.stats == 2:
                 path.write_text("somebody else's a")
-            return await super().stat(path)
+            return await super().stat(path, exact=exact)
 
     with pytest.raises(ToolFailure, match="changed by another program") as caught:
         await call(EDIT, path="f", edits=[ONE], files=Files())

@@ -3,6 +3,7 @@
 import gc
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -31,7 +32,7 @@ class GatedFiles(LocalFiles):
         self.at_once = 0
         self.most_at_once = 0
 
-    async def write(self, path: Path, data: bytes, *, base: bytes | None = None) -> Written:
+    async def write(self, path: Path, data: bytes, **given: Any) -> Written:
         self.begun.append(path)
         self.first_begun.set()
         self.at_once += 1
@@ -41,7 +42,7 @@ class GatedFiles(LocalFiles):
             with anyio.fail_after(10, shield=True):
                 await self.gate.wait()
             with anyio.CancelScope(shield=True):
-                return await super().write(path, data, base=base)
+                return await super().write(path, data, **given)
         finally:
             self.at_once -= 1
 
@@ -200,15 +201,15 @@ class StoppingFiles(LocalFiles):
         with anyio.CancelScope(shield=True):
             return await super().real_path(path)
 
-    async def stat(self, path: Path) -> FileStat:
+    async def stat(self, path: Path, *, exact: bool = False) -> FileStat:
         self.stats += 1
         self._enter("first stat" if self.stats == 1 else "last stat")
         with anyio.CancelScope(shield=True):
-            return await super().stat(path)
+            return await super().stat(path, exact=exact)
 
-    async def write(self, path: Path, data: bytes, *, base: bytes | None = None) -> Written:
+    async def write(self, path: Path, data: bytes, **given: Any) -> Written:
         self._enter("write")
-        return await super().write(path, data, base=base)
+        return await super().write(path, data, **given)
 
 
 @pytest.mark.parametrize("by", ["cancel", "abort"])

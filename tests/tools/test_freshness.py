@@ -193,12 +193,12 @@ class Editor(LocalFiles):
         self.written = written
         self.bases: list[bytes | None] = []
 
-    async def write(self, path: Path, data: bytes, *, base: bytes | None = None) -> Written:
-        self.bases.append(base)
+    async def write(self, path: Path, data: bytes, **given: Any) -> Written:
+        self.bases.append(given["base"])
         await super().write(path, self.written.content or data)
         return self.written
 
-    def unsaved(self) -> list[Path]:
+    async def unsaved(self, below: Path | None = None) -> list[Path]:
         return [Path("/elsewhere/f")]
 
 

@@ -10,11 +10,12 @@ from pathlib import Path
 import anyio
 import pytest
 
-from pi_rpc.agent.ports import ToolContext
+from pi_rpc.agent.ports import FileStat, ToolContext
 from pi_rpc.agent.tool import ToolFailure, ToolResult
 from pi_rpc.llm.abort import AbortController
 from pi_rpc.llm.messages import TextBlock
 from pi_rpc.tools import _ripgrep
+from pi_rpc.tools._local_files import LocalFiles
 from pi_rpc.tools.grep import grep_tool
 from tests.tools.conftest import Call
 
@@ -289,19 +290,19 @@ async def test_a_program_that_fails_without_a_word_is_a_failure(
 
 
 async def test_a_directory_that_goes_away_before_the_search_is_named(
-    call: Call, workdir: Path, monkeypatch: pytest.MonkeyPatch
+    call: Call, workdir: Path
 ) -> None:
     folder = workdir / "going"
     folder.mkdir()
-    find = _ripgrep.find_ripgrep
 
-    def remove(path: str) -> str | None:
-        folder.rmdir()
-        return find(path)
+    class Files(LocalFiles):
+        async def stat(self, path: Path, *, exact: bool = False) -> FileStat:
+            found = await super().stat(path, exact=exact)
+            folder.rmdir()
+            return found
 
-    monkeypatch.setattr(_ripgrep, "find_ripgrep", remove)
-    with pytest.raises(ToolFailure, match="going could not be searched: No such file"):
-        await call(grep_tool(), pattern="x", path="going")
+    with pytest.raises(ToolFailure, match="going does not exist"):
+        await call(grep_tool(), pattern="x", path="going", files=Files())
 
 
 async def test_an_abort_ends_the_search_at_once(call: Call, workdir: Path, slow_rg: Path) -> None:

@@ -196,8 +196,8 @@ async def test_a_file_that_goes_between_look_and_open_is_missing(call: Call, wor
     (workdir / "f").write_text("x")
 
     class Files(LocalFiles):
-        async def stat(self, path: Path) -> FileStat:
-            found = await super().stat(path)
+        async def stat(self, path: Path, *, exact: bool = False) -> FileStat:
+            found = await super().stat(path, exact=exact)
             path.unlink()
             return found
 
@@ -261,8 +261,8 @@ async def test_an_abort_stops_a_long_read_between_two_pieces(call: Call, workdir
 
     class Files(LocalFiles):
         @asynccontextmanager
-        async def open(self, path: Path) -> AsyncIterator[OpenFile]:  # type: ignore[override]
-            async with super().open(path) as inner:
+        async def open(self, path: Path, *, exact: bool = False) -> AsyncIterator[OpenFile]:  # type: ignore[override]
+            async with super().open(path, exact=exact) as inner:
 
                 class File:
                     seek = inner.seek

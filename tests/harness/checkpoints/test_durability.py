@@ -8,6 +8,7 @@ import os
 import shutil
 import stat
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -59,8 +60,8 @@ class PowerCut(Exception):
 class Cut(LocalFiles):
     """Files of a machine that goes out as soon as one of them was replaced."""
 
-    async def write(self, path: Path, data: bytes, *, base: bytes | None = None) -> Written:
-        await super().write(path, data, base=base)
+    async def write(self, path: Path, data: bytes, **given: Any) -> Written:
+        await super().write(path, data, **given)
         raise PowerCut
 
 

@@ -539,10 +539,10 @@ class Breaking(LocalFiles):
         super().__init__()
         self.broken: set[str] = set()
 
-    async def write(self, path: Path, data: bytes, *, base: bytes | None = None) -> Written:
+    async def write(self, path: Path, data: bytes, **given: Any) -> Written:
         if path.name in self.broken:
             raise PortError("no_space", f"{path.name} was not written: no space is left")
-        return await super().write(path, data, base=base)
+        return await super().write(path, data, **given)
 
 
 async def test_a_file_that_cannot_be_written_is_told_and_the_others_are_restored(
