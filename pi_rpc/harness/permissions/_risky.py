@@ -71,7 +71,9 @@ class _Options:
     long: tuple[str, ...] = ()
     """Without dashes; any abbreviation counts."""
     words: tuple[str, ...] = ()
-    """Whole words, such as actions of find or commands of git; also with ``=`` and a value."""
+    """Whole words, such as actions of find; also with ``=`` and a value."""
+    commands: tuple[str, ...] = ()
+    """The first word without a dash."""
     bare_first: bool = False
     """The first word has options without a dash."""
     inside: str = ""
@@ -80,9 +82,14 @@ class _Options:
     def first_in(self, arguments: Sequence[str]) -> str:
         """The first of ``arguments`` that is such an option; empty: none."""
         inside = re.compile(self.inside) if self.inside else None
+        command = True
         for index, word in enumerate(arguments):
-            if word[:1] != "-" and not (self.words or inside or self.bare_first):
-                continue
+            if not word.startswith("-"):
+                if command and word in self.commands:
+                    return word
+                command = False
+                if not (self.words or inside or (self.bare_first and index == 0)):
+                    continue
             name = word.partition("=")[0]
             if name in self.words or (inside is not None and inside.search(word)):
                 return word
@@ -91,9 +98,8 @@ class _Options:
                 if asked and any(each.startswith(asked) for each in self.long):
                     return word
             elif (word.startswith("-") and len(word) > 1) or (self.bare_first and index == 0):
-                if any(letter in self.short for letter in word):
-                    return word
-                if name[1:] in self.long:  # programs that take long options with one dash
+                # Some programs take long options with one dash.
+                if name[1:] in self.long or any(letter in self.short for letter in word):
                     return word
         return ""
 
@@ -167,7 +173,8 @@ _OPTIONS: dict[str, _Options] = {
     "gcc": _COMPILER,
     "go": _Options(
         long=("exec", "toolexec", "vettool", "overlay", "modfile"),
-        words=("generate", "-exec", "-toolexec", "-vettool", "-w"),
+        words=("-w",),
+        commands=("generate",),
     ),
     "gpg": _Options(short="o", long=("output", "photo-viewer", "agent-program", "homedir")),
     "jest": _Options(short="c", long=("config", "runner", "testrunner", "globalsetup")),
@@ -184,10 +191,10 @@ _OPTIONS: dict[str, _Options] = {
             "call", "script-shell", "prefix", "node-options", "shell", "userconfig",
             "globalconfig", "editor", "viewer", "git",
         ),
-        words=("exec", "x", "config", "set", "explore", "edit"),
+        commands=("exec", "x", "config", "set", "explore", "edit"),
     ),
     "npx": _Options(short="c", long=("call", "node-options", "shell", "script-shell")),
-    "openssl": _Options(words=("-out", "-engine", "-provider", "-writerand", "engine")),
+    "openssl": _Options(words=("-out", "-engine", "-provider", "-writerand"), commands=("engine",)),
     "patch": _Options(short="eo", long=("ed", "output", "get")),
     "pip": _Options(long=("index-url", "extra-index-url", "config-settings", "python")),
     "printf": _Options(short="v"),
