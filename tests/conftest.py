@@ -22,3 +22,13 @@ for _number, _default in (
 def anyio_backend() -> str:
     """Asynchronous tests run on asyncio, as the daemon does."""
     return "asyncio"
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """What takes minutes at full size runs where it is asked for by its mark, and nowhere else."""
+    if "soak" in config.option.markexpr:
+        return
+    left_out = [item for item in items if item.get_closest_marker("soak") is not None]
+    if left_out:
+        config.hook.pytest_deselected(left_out)
+        items[:] = [item for item in items if item not in left_out]
