@@ -36,6 +36,7 @@ from pi_rpc.harness.permissions._options import (
     rejection,
 )
 from pi_rpc.harness.permissions.decision import Call, Decision, decide
+from pi_rpc.harness.permissions.guarded_files import Grant, GuardedFiles
 from pi_rpc.harness.permissions.paths import Zones
 from pi_rpc.harness.permissions.remembered import (
     Remembered,
@@ -151,16 +152,15 @@ class PermissionGate:
             decision = await self.judged(planned, paths)
         if decision.verdict == "refuse":
             return _blocked(decision.reason)
-        return BeforeToolCallResult(tool_context=self._granted(planned, decision))
-
-    def _granted(self, planned: PlannedCall, decision: Decision) -> ToolContext:
-        """What the call works with: no more than it was granted."""
-        context = planned.context
         if not planned.tool.guarded:
-            return context
+            return BeforeToolCallResult(tool_context=planned.context)
+        context = planned.context
+        permitted = paths if decision.verdict == "ask" or planned.hook == "allow" else ()
+        grant = await run_blocking(self._grant, planned.tool, paths, permitted)
+        context = replace(context, files=GuardedFiles(context.files, grant))
         if decision.verdict == "ask" and _shows_edits(planned.tool):
             context = replace(context, reviewer=_Review(self, planned))
-        return context
+        return BeforeToolCallResult(tool_context=context)
 
     async def judged(self, planned: PlannedCall, paths: Sequence[Path]) -> Decision:
         """What becomes of a call that touches ``paths``, hooks heard."""
@@ -218,6 +218,26 @@ class PermissionGate:
         """Blocks."""
         mode = self._configuration.permission_mode
         return decide(call, mode, self._rules(), self._zones())
+
+    def _grant(self, tool: AgentTool, named: Sequence[Path], permitted: Sequence[Path]) -> Grant:
+        """What a call of ``tool`` may do that names some files, and was ``permitted`` to read
+        some that not every call may. Blocks."""
+        rules, zones, mode = self._rules(), self._zones(), self._configuration.permission_mode
+        edits = tool.kind == "edit"
+
+        def may_read(real: Path) -> bool:
+            call = Call(tool_name="read" if edits else tool.name, kind="read", paths=(real,))
+            verdict = decide(call, mode, rules, zones).verdict
+            below = verdict == "ask" and any(map(real.is_relative_to, permitted))
+            return verdict == "allow" or below
+
+        def may_write(real: Path) -> bool:
+            if not edits or real not in named:
+                return False
+            call = Call(tool_name=tool.name, kind="edit", paths=(real,), access="edit")
+            return self._decided(call).verdict != "refuse"
+
+        return Grant(may_read, may_write)
 
     def _rules(self) -> RuleSet:
         """All that hold. Blocks."""
