@@ -5,7 +5,7 @@ doors puts its sessions together itself, of settings and command line (``pi_rpc.
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -38,7 +38,7 @@ from pi_rpc.session.storage import SessionStorage
 if TYPE_CHECKING:
     from pi_rpc.llm.local import LocalModelServer
 
-__all__ = ["Assembled", "ExecutionEnv", "ModelSource", "Models", "assembled"]
+__all__ = ["Assembled", "ExecutionEnv", "ModelSource", "Models", "assembled", "choose_model"]
 
 _LOCAL_MODEL = "local/smollm2-135m"
 
@@ -89,11 +89,13 @@ class Models:
         *,
         registry: ModelRegistry | None = None,
         credentials: Credentials | None = None,
+        settings: Callable[[], Settings] | None = None,
         ca_file: str | None = None,
     ) -> None:
         """``folder`` is the agent directory; None takes pi's (``PI_CODING_AGENT_DIR``).
 
-        ``ca_file`` is trusted where the options of a request name no other.
+        ``settings`` name the default model; None reads them whenever it is asked for. ``ca_file``
+        is trusted where the options of a request name no other.
         """
         self._folder = folder or agent_dir()
         self.credentials = credentials or Credentials(self._folder)
@@ -101,14 +103,14 @@ class Models:
         self.choose = self.registry.choose
         self.authenticated = self.registry.authenticated
         self.unusable = self.registry.unusable
+        self._settings = settings or (lambda: load_settings(self._folder)[0])
         self._ca_file = ca_file
         self._local: LocalModelServer | None = None
 
     def default(self) -> Model | None:
         """The default of ``settings.json`` if it exists, else the first with a key; reads files."""
-        settings = load_settings(self._folder)[0]
         try:
-            return self.registry.default(settings)
+            return self.registry.default(self._settings())
         except UnknownModelError:
             return self.registry.default(Settings())
 
@@ -240,9 +242,19 @@ def _anyone(_model: Model) -> bool:
 def _chosen(
     models: ModelSource | None, wanted: Model | str | None, recorded: tuple[str, str] | None
 ) -> tuple[Model | None, ThinkingLevel | None]:
-    """The model, and the thinking level that its name asks for."""
     if isinstance(wanted, Model) or models is None:
         return (wanted if isinstance(wanted, Model) else None), None
+    return choose_model(models, wanted, recorded)
+
+
+def choose_model(
+    models: ModelSource, wanted: str | None, recorded: tuple[str, str] | None
+) -> tuple[Model | None, ThinkingLevel | None]:
+    """The model to use, and the thinking level that its name asks for.
+
+    ``wanted`` must exist, or ``HarnessError`` is raised; ``recorded`` (provider and id, from a
+    session) is used while it exists; otherwise the default, or None where none is configured.
+    """
     try:
         if wanted is not None:
             return models.choose(wanted)

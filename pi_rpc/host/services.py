@@ -13,10 +13,9 @@ from pathlib import Path
 from pi_rpc._os.threads import run_blocking
 from pi_rpc.agent.ports import ToolContext
 from pi_rpc.agent.tool import AgentTool
-from pi_rpc.harness.assembly import Models
+from pi_rpc.harness.assembly import Models, choose_model
 from pi_rpc.harness.checkpoint_store import CheckpointStore
 from pi_rpc.harness.credentials import Credentials
-from pi_rpc.harness.errors import HarnessError
 from pi_rpc.harness.extensions import ExtensionSource, installed_extensions
 from pi_rpc.harness.model_registry import ModelRegistry, UnknownModelError
 from pi_rpc.harness.paths import agent_dir
@@ -55,13 +54,19 @@ class Services:
     @property
     def problems(self) -> list[str]:
         """A line about each thing that is wrong in the files people write."""
-        wrong_default = self._default_model()[1]
         return [
             *self._loaded[1],
             *self.credentials.problems(),
             *self.models.problems(),
-            *([wrong_default] if wrong_default else []),
+            *self._wrong_default(),
         ]
+
+    def _wrong_default(self) -> list[str]:
+        try:
+            self.models.default(self.settings)
+        except UnknownModelError as error:
+            return [f"{self.folder / 'settings.json'}: {error}"]
+        return []
 
     @cached_property
     def credentials(self) -> Credentials:
@@ -149,26 +154,7 @@ class Services:
         ``wanted`` must exist; ``recorded`` (provider and id, from a session file) is used while it
         exists; otherwise the default, or None where none is configured.
         """
-        if wanted:
-            try:
-                choice = self.models.choose(wanted)
-            except UnknownModelError as error:
-                raise HarnessError("modelNotFound", str(error)) from None
-            return choice.model, choice.thinking_level
-        if recorded is not None:
-            try:
-                return self.models.find({"provider": recorded[0], "id": recorded[1]}), None
-            except UnknownModelError:
-                pass  # It is gone, or was never ours: the default takes its place.
-        return self._default_model()[0], None
-
-    def _default_model(self) -> tuple[Model | None, str | None]:
-        """The default, and why the one that the settings name was ignored, if it was."""
-        try:
-            return self.models.default(self.settings), None
-        except UnknownModelError as error:
-            told = f"{self.folder / 'settings.json'}: {error}"
-            return self.models.default(Settings()), told
+        return choose_model(self._asking, wanted or None, recorded)
 
     def tool_context(self, cwd: Path, environment: Mapping[str, str]) -> ToolContext:
         """What the tools of one session work in and with."""
@@ -193,6 +179,7 @@ class Services:
             self.folder,
             registry=self.models,
             credentials=self.credentials,
+            settings=lambda: self.settings,
             ca_file=self.settings.ca_file,
         )
 
