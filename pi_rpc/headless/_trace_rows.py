@@ -44,7 +44,7 @@ class Row:
             parts.append(f"[{self.session[-_SHORT_ID:]}]")
         if self.event:
             parts += [f"{self.seq:>5}", self.event]
-        elif self.method:
+        elif self.method and not self.note:
             parts.append(self.method)
         if self.id is not None:
             parts.append(f"#{self.id}")

@@ -112,7 +112,8 @@ class Timeline:
         method, id = frame.get("method"), frame.get("id")
         named = frame.get("params")
         params: dict[str, Any] = named if isinstance(named, dict) else {}
-        if method == "agent/event" and isinstance(params.get("event"), dict):
+        is_event = isinstance(params.get("event"), dict) and isinstance(params.get("seq"), int)
+        if method == "agent/event" and is_event:
             yield from self._event(moment, params, size)
             return
         yield from self._flushed()
@@ -147,7 +148,7 @@ class Timeline:
         return row
 
     def _event(self, moment: datetime, params: dict[str, Any], size: int) -> Iterator[Row]:
-        session, seq, event = _session(params), params.get("seq", 0), params["event"]
+        session, seq, event = _session(params), params["seq"], params["event"]
         last = self._seqs.get(session)
         self._seqs[session] = seq
         if last is not None and seq != last + 1:

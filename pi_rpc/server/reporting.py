@@ -64,7 +64,9 @@ class Report(Watcher):
 
     def refused(self, id: Id | None, error: RpcError) -> None:
         """As ``Watcher``."""
-        self._say(f"Refused a message (id {'none' if id is None else _short(id)}). {_failed(error)}", str)
+        self._say(
+            f"Refused a message (id {'none' if id is None else _short(id)}). {_failed(error)}", str
+        )
 
     def notification_came(self, notification: Notification) -> None:
         """As ``Watcher``."""

@@ -71,6 +71,19 @@ def test_every_question_to_the_client_can_be_named_attributed_and_limited() -> N
                 assert "cancelled" in method.result.__struct_encode_fields__, method.name
 
 
+def test_every_kind_of_error_is_raised_somewhere_or_said_to_be_reserved() -> None:
+    tables = {"_method.py", "errors.py"}
+    sources = "".join(
+        path.read_text(encoding="utf-8")
+        for path in (ROOT / "pi_rpc").rglob("*.py")
+        if not (path.name.startswith("_rows_") or path.name in tables)
+        or path.parent.name == "jsonrpc"
+    )
+    unraised = {kind for kind in ERRORS if f'"{kind}"' not in sources}
+    reserved = {kind for kind, error in ERRORS.items() if error.description.startswith("Reserved")}
+    assert unraised == reserved
+
+
 def test_codes_of_errors_are_unique() -> None:
     assert len({error.code for error in ERRORS.values()}) == len(ERRORS)
 

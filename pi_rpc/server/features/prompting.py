@@ -116,6 +116,7 @@ async def _send(connection: Connection, request: Request, kind: QueueKind) -> r.
             path="message",
         )
     accepted = hosted.harness.send(kind, await _input(hosted, params))
+    connection.statistics.session(hosted.id).prompts += 1
     # From here on the message is the session's: cancelling the request no longer does anything.
     request.on_cancel(lambda: None)
     run = hosted.harness.run
