@@ -4,6 +4,7 @@ A disk that loses all that was not flushed is played: a file has what it held wh
 last, and a folder the names it had then.
 """
 
+import errno
 import os
 import shutil
 import stat
@@ -120,3 +121,38 @@ async def test_the_checkpoints_of_an_ephemeral_session_wait_for_no_disk(
     assert await here.run({"a": "new"}) is not None
     assert disk.flushes == 0
     here.checkpoints.close()
+
+
+async def test_a_disk_that_cannot_flush_folders_keeps_checkpoints_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flush = os.fsync
+
+    def files_only(fd: int) -> None:
+        if stat.S_ISDIR(os.fstat(fd).st_mode):
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+        flush(fd)
+
+    monkeypatch.setattr("os.fsync", files_only)
+    here = bench(tmp_path)
+    (here.cwd / "a").write_text("old")
+    settled = await here.run({"a": "new"})
+    assert settled is not None
+    assert here.told == []
+    await here.checkpoints.restore(settled.checkpoint_id)
+    assert (here.cwd / "a").read_text() == "old"
+
+
+async def test_what_could_not_be_flushed_is_not_called_saved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(fd: int) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr("os.fsync", broken)
+    here = bench(tmp_path)
+    (here.cwd / "a").write_text("old")
+    assert await here.run({"a": "new"}) is not None
+    assert (here.cwd / "a").read_text() == "new"
+    (told,) = here.told
+    assert os.strerror(errno.EIO) in told.message
