@@ -244,47 +244,45 @@ async def test_a_search_leaves_out_what_may_not_be_read(world: World) -> None:
         await world.use("grep", pattern="inside", path="a/key")
 
 
+FLIP = """
+import itertools, os, sys
+link, *targets = sys.argv[1:]
+print("begun", flush=True)
+for target in itertools.cycle(targets):
+    os.symlink(target, link + ".new")
+    os.replace(link + ".new", link)
+"""
+"""A link that leads here and there."""
+
+TAKE_TURNS = """
+import os, shutil, sys
+from contextlib import suppress
+folder, outside = sys.argv[1:]
+print("begun", flush=True)
+while True:
+    try:
+        os.rename(folder, folder + ".kept")
+        os.symlink(outside, folder)
+        os.unlink(folder)
+        os.rename(folder + ".kept", folder)
+    except OSError:  # somebody has made the folder anew meanwhile
+        shutil.rmtree(folder, ignore_errors=True)
+        with suppress(OSError):
+            os.rename(folder + ".kept", folder)
+"""
+"""A folder, and a link to the outside in its place."""
+
+
 @contextmanager
-def flipping(link: Path, *targets: Path) -> Iterator[None]:
-    """Another process that makes ``link`` lead here and there as fast as it can."""
-    code = (
-        "import itertools, os, sys\n"
-        "link, *targets = sys.argv[1:]\n"
-        "print('begun', flush=True)\n"
-        "for target in itertools.cycle(targets):\n"
-        "    os.symlink(target, link + '.new')\n"
-        "    os.replace(link + '.new', link)\n"
-    )
-    argv = [sys.executable, "-c", code, str(link), *map(str, targets)]
+def another_process(code: str, *arguments: Path) -> Iterator[None]:
+    """One that does ``code`` as fast as it can."""
+    argv = [sys.executable, "-c", code, *map(str, arguments)]
     with subprocess.Popen(argv, stdout=subprocess.PIPE) as process:
         try:
             assert process.stdout is not None
             assert process.stdout.readline() == b"begun\n"
             yield
-        finally:
-            process.kill()
-
-
-@contextmanager
-def taking_turns(folder: Path, outside: Path) -> Iterator[None]:
-    """Another process that puts a link to the outside in the place of a folder, and the folder
-    back, as fast as it can."""
-    code = (
-        "import os, sys\n"
-        "folder, outside = sys.argv[1:]\n"
-        "print('begun', flush=True)\n"
-        "while True:\n"
-        "    os.rename(folder, folder + '.kept')\n"
-        "    os.symlink(outside, folder)\n"
-        "    os.unlink(folder)\n"
-        "    os.rename(folder + '.kept', folder)\n"
-    )
-    argv = [sys.executable, "-c", code, str(folder), str(outside)]
-    with subprocess.Popen(argv, stdout=subprocess.PIPE) as process:
-        try:
-            assert process.stdout is not None
-            assert process.stdout.readline() == b"begun\n"
-            yield
+            assert process.poll() is None, "it has not gone on to the end"
         finally:
             process.kill()
 
@@ -307,21 +305,21 @@ async def race(world: World, folder: Path) -> None:
 
 async def test_a_link_that_is_turned_here_and_there_never_lets_anything_out(world: World) -> None:
     door = world.project / "door"
-    with flipping(door, world.project / "a", world.outside):
+    with another_process(FLIP, door, world.project / "a", world.outside):
         await race(world, door)
     below = world.project / "a"
     assert [path.name for path in below.glob(".pi-rpc-*")] == []
 
 
 async def test_a_folder_that_is_a_link_now_and_then_never_lets_anything_out(world: World) -> None:
-    with taking_turns(world.project / "a", world.outside):
+    with another_process(TAKE_TURNS, world.project / "a", world.outside):
         await race(world, world.project / "a")
 
 
 async def test_a_file_that_is_turned_here_and_there_never_lets_anything_out(world: World) -> None:
     before = world.around_outside()
     link = world.project / "link"
-    with flipping(link, world.project / "a" / "f", world.outside / "f"):
+    with another_process(FLIP, link, world.project / "a" / "f", world.outside / "f"):
         for n in range(ROUNDS):
             with suppress(PortError):
                 assert SECRET.encode() not in await world.files.read(link)
