@@ -83,9 +83,9 @@ async def test_the_oldest_session_comes_first_and_each_has_an_epoch_of_its_own(
         made = [await it.create(EPHEMERAL) for _ in range(3)]
         assert it.sessions == made
         assert len({each.id for each in made}) == len({each.epoch for each in made}) == 3
-        assert it.get(made[1].id) is made[1]
+        assert await it.get(made[1].id) is made[1]
         with pytest.raises(HarnessError) as caught:
-            it.get("nobody")
+            await it.get("nobody")
         assert caught.value.kind == "sessionNotFound"
 
 
