@@ -24,7 +24,8 @@ _ASSIGNED = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
 _BROKEN = re.compile(r"[${`]")
 _SCRIPT = re.compile(r"[\s;|&$`]")
 _CONTINUED = re.compile(r"\\\n")
-_REDIRECTED = re.compile(r"\d*(?:&>>?|[<>]+[&|]?)\s*[^\s;&|<>()]+")
+_REDIRECTED = re.compile(r"\d*(?:&>>?|[<>]+[&|]?)\s*[^\s;&|<>()]+[ \t]+(?=[^\s;&|<>()#])")
+"""A redirection with more words after it."""
 _IN_SCRIPT = re.compile(r"""["'`(]([^"'`()]+)""")
 """What an interpreter's program may give to a shell, in quotes of whichever language."""
 _HERE = re.compile(r"<<-?\s*['\"\\]?(\w+)['\"]?[^\n]*\n(.*?)^\s*\1\s*$", re.DOTALL | re.MULTILINE)

@@ -7,11 +7,12 @@ file system is asked, and only about names. Does not own what is secret
 
 import os
 import re
-import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import pairwise
+from stat import S_ISDIR
+from typing import Literal
 from urllib.parse import unquote
 
 from pi_rpc.harness.permissions.commands import Parsed
@@ -25,6 +26,8 @@ _NOT_JUST_A_PATH = re.compile(r"[=@:,%~]|^-")
 _WILDCARD = re.compile(r"[*?\[]")
 _CHANGES_FOLDER = frozenset({"cd", "pushd", "-C", "--directory", "--git-dir", "--work-tree"})
 _MOST_FOLDERS = 8
+_MOST_NAMES = 2000
+"""Beyond it words are looked up one by one."""
 _LONGEST_NAME = 4096
 
 
@@ -40,45 +43,79 @@ class Named:
 
 def named_in(parsed: Parsed, zones: Zones) -> Named:
     """What the words of ``parsed`` name. Blocking."""
-    paths = {path: word for word in parsed.named for path in _paths(word)}
-    names = zones.secret_names()
-    numbers = zones.secret_files()
-    like_secrets = _like(names)
+    paths = {word: word for word in parsed.named if word}
+    for word in [word for word in paths if _NOT_JUST_A_PATH.search(word)]:
+        paths.update(dict.fromkeys(_paths(word), word))
+    look = _Look(zones)
     holder = ""
     for folder in _folders(parsed, zones):
+        present = _present(folder)
         for path, word in paths.items():
-            whole = path if path[0] == "/" else f"{folder}/{path}"
-            try:
-                status = os.stat(whole)  # noqa: PTH116 - thousands of words
-            except (OSError, ValueError):
-                # Resolving takes long: of what does not exist only what is called like a secret.
-                if _WILDCARD.search(path):
-                    if any(fnmatchcase(name, each) for name in names for each in _shapes(whole)):
-                        return Named(secret=word)
-                elif (".." in path or like_secrets.search(folded(path))) and zones.is_secret(
-                    zones.real(whole)
-                ):
-                    return Named(secret=word)
+            # Thousands of words are looked up, and next to none of them is a file.
+            may_exist = path[0] == "/" or not present or folded(path.split("/", 1)[0]) in present
+            if not may_exist and not look.odd.search(path):
                 continue
-            if (status.st_dev, status.st_ino) in numbers or zones.is_secret(
-                real := zones.real(whole)
-            ):
+            found = look.at(path if path[0] == "/" else f"{folder}/{path}")
+            if found == "secret":
                 return Named(secret=word)
-            if not holder and stat.S_ISDIR(status.st_mode) and zones.holds_secrets(real):
+            if found == "holder" and not holder:
                 holder = word
     return Named(holder=holder)
 
 
-def _shapes(path: str) -> tuple[str, str]:
-    """A path with wildcards, folded: as it is, and with the folders before them resolved."""
-    first = _WILDCARD.search(path)
-    end = path.rfind("/", 0, first.start()) if first else len(path)
-    return folded(os.path.normpath(path)), folded(os.path.realpath(path[:end]) + path[end:])
+class _Look:
+    """Looks at paths for secrets."""
+
+    def __init__(self, zones: Zones) -> None:
+        self._zones = zones
+        self._names = zones.secret_names()
+        self._numbers = zones.secret_files()
+        called = {re.escape(name.rpartition("/")[2]) for name in self._names}
+        self.odd = re.compile("|".join([_WILDCARD.pattern, r"\.\.", *called]), re.IGNORECASE)
+        """What may be in a path that does not exist, and names a secret for all that."""
+
+    def at(self, path: str) -> Literal["secret", "holder", ""]:
+        """What is at the absolute ``path``."""
+        try:
+            status = os.stat(path)  # noqa: PTH116 - thousands of words
+        except (OSError, ValueError):
+            if _WILDCARD.search(path):
+                return "secret" if _may_become(path, self._names) else ""
+            if not self.odd.search(path):
+                return ""
+            return "secret" if self._zones.is_secret(self._zones.real(path)) else ""
+        real = self._zones.real(path)
+        if (status.st_dev, status.st_ino) in self._numbers or self._zones.is_secret(real):
+            return "secret"
+        return "holder" if S_ISDIR(status.st_mode) and self._zones.holds_secrets(real) else ""
 
 
-def _like(names: Sequence[str]) -> re.Pattern[str]:
-    last = {re.escape(name.rpartition("/")[2]) for name in names}
-    return re.compile("|".join(last))
+def _present(folder: str) -> frozenset[str]:
+    """The folded names in ``folder``; empty where there are none, or too many."""
+    try:
+        names = os.listdir(folder)  # noqa: PTH208
+    except (OSError, ValueError):
+        return frozenset()
+    if len(names) > _MOST_NAMES:
+        return frozenset()
+    return frozenset({".", "..", *map(folded, names)})
+
+
+def _may_become(path: str, names: Sequence[str]) -> bool:
+    """Whether wildcards in ``path`` may stand for one of the folded ``names``."""
+    found = _WILDCARD.search(path)
+    start = path.rfind("/", 0, found.start()) if found else len(path)
+    folder, rest = path[:start] or "/", path[start:]
+    places = {os.path.normpath(folder)}
+    if os.path.isdir(folder):  # noqa: PTH112 - thousands of words
+        places.add(os.path.realpath(folder))
+    for place in places:
+        fixed = folded(place).rstrip("/")
+        if any(
+            name.startswith(fixed) and fnmatchcase(name, fixed + folded(rest)) for name in names
+        ):
+            return True
+    return False
 
 
 def _folders(parsed: Parsed, zones: Zones) -> Iterator[str]:
@@ -95,15 +132,12 @@ def _folders(parsed: Parsed, zones: Zones) -> Iterator[str]:
 
 
 def _paths(word: str) -> Iterator[str]:
-    """What of ``word`` may be a path, relative ones as they are."""
-    if not word or len(word) > _LONGEST_NAME or "\0" in word:
-        return
-    if not _NOT_JUST_A_PATH.search(word):
-        yield word
+    """What of ``word`` may be a path beside all of it, relative ones as they are."""
+    if len(word) > _LONGEST_NAME:
         return
     starts = {0, *(found.end() for found in _BEFORE_PATHS.finditer(word))}
     if word.startswith("-"):
-        starts = starts - {0} | {2, word.find("/"), word.find("~")}
+        starts |= {2, word.find("/"), word.find("~")}
     for start in starts:
         path = word[start:] if start >= 0 else ""
         if path and not path.isdecimal():

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pi_rpc.harness.permissions.commands import SimpleCommand
+from pi_rpc.harness.permissions.commands import Words
 from pi_rpc.harness.permissions.paths import Zones
 from pi_rpc.harness.permissions.rules import Rule, command_rule, path_rule
 
@@ -53,11 +53,11 @@ class Offer:
     """The same for people: ``commands like `git status *```."""
 
 
-def command_offers(asked: Sequence[SimpleCommand], text: str) -> tuple[Offer, ...]:
+def command_offers(asked: Sequence[Words], text: str) -> tuple[Offer, ...]:
     """Exactly the commands ``asked``, and what begins as they do; ``text`` is the whole command."""
     if len(text) > LONGEST_COMMAND:
         return ()
-    exact = _offer([command_rule(command.words) for command in asked])
+    exact = _offer([command_rule(command) for command in asked])
     wider = _offer([_family(command) for command in asked])
     return (exact,) if exact == wider else (exact, wider)
 
@@ -92,8 +92,7 @@ def _offer(rules: Sequence[Rule]) -> Offer:
     return Offer(rules=unique, words=", ".join(rule.words for rule in unique))
 
 
-def _family(command: SimpleCommand) -> Rule:
-    words = command.words
+def _family(words: Words) -> Rule:
     if words[0] in _WHOLE_PROGRAMS:
         return command_rule(words[:1], prefix=True)
     if len(words) > 1 and words[1] in _FAMILIES.get(words[0], ()):

@@ -8,7 +8,9 @@ either could be wrong about bash.
 import re
 from typing import NamedTuple
 
-__all__ = ["PlainCommand", "scan_plain"]
+__all__ = ["NEXT", "PlainText", "scan_plain"]
+
+NEXT = -1
 
 _BARE = rb"A-Za-z0-9_./:@%+,^\-"
 _QUOTED = rb"""
@@ -19,21 +21,22 @@ _QUOTED = rb"""
 _TOKEN = re.compile(
     rb"""
     [ \t]*+
-    (?: (?P<word> (?: [%b] | %b ) (?: [%b=\#]++ | (?<![=:])~ | %b )*+ (?= [ \t\n;|&] | \Z ) )
+    (?: (?P<bare> [%b] [%b=]*+ (?= [ \t\n;|&] | \Z ) )
+      | (?P<word> (?: [%b] | %b ) (?: [%b=\#]++ | (?<![=:])~ | %b )*+ (?= [ \t\n;|&] | \Z ) )
+      | (?P<operator> && | \|\|(?!&) | \|(?![|&]) | ;(?!;) | \n | \Z )
       | (?P<redirection> (?: (?:[12]|&)?>>?[ \t]*/dev/null | [12]?>&[12] | </dev/null )
             (?= [ \t\n;|] | && | \Z ) )
-      | (?P<operator> && | \|\|(?!&) | \|(?![|&]) | ;(?!;) | \n )
-      | (?P<end> \Z )
     )
     """
-    % (_BARE, _QUOTED, _BARE, _QUOTED),
+    % (_BARE, _BARE, _BARE, _QUOTED, _BARE, _QUOTED),
     re.VERBOSE,
 )
+_BARE_WORD, _ANY_WORD, _OPERATOR = 1, 2, 3
+"""The numbers of its groups."""
 _PIECE = re.compile(
     rb"""'(?P<single>[^']*)'|"(?P<double>(?:[^"\\]|\\.)*)"|\\(?P<escaped>.)""",
     re.DOTALL,
 )
-_QUOTES = re.compile(rb"['\"\\]")
 _IN_DOUBLE = re.compile(rb'\\([$`"\\])')
 _UP_TO_OBSTACLE = re.compile(
     rb"[ \t]*+(?: (?: [%b=\#]++ | (?<=[^=: \t])~ | %b )*+ )" % (_BARE, _QUOTED), re.VERBOSE
@@ -68,57 +71,61 @@ _OBSTACLES = {
 }
 
 
-class PlainCommand(NamedTuple):
-    """A simple command."""
+class PlainText(NamedTuple):
+    """A text that is plain."""
 
-    words: list[str]
-    spans: list[tuple[int, int]]
-    """Where each word stands, in bytes."""
+    commands: list[tuple[str, ...]]
+    """The words of each."""
+    spans: list[int]
+    """Where the words start and end, in bytes, with ``NEXT`` before each command."""
 
 
 class _NotPlain(Exception):
     """The text is not plain, and why."""
 
 
-def scan_plain(text: bytes) -> tuple[list[PlainCommand], str]:
-    """The commands of ``text`` where it is plain, or else why it is not."""
+def scan_plain(text: bytes) -> tuple[PlainText, str]:
+    """What ``text`` is where it is plain, or else why it is not."""
     try:
-        return _commands(text), ""
+        return _scan(text), ""
     except _NotPlain as obstacle:
-        return [], str(obstacle)
+        return PlainText([], []), str(obstacle)
 
 
-def _commands(text: bytes) -> list[PlainCommand]:
-    """All of them, separated by ``;``, newlines, pipes and and/or."""
-    found: list[PlainCommand] = []
-    current: PlainCommand | None = None
+def _scan(text: bytes) -> PlainText:
+    """All commands, separated by ``;``, newlines, pipes and and/or."""
+    commands: list[tuple[str, ...]] = []
+    spans: list[int] = []
+    words: list[str] = []
     pending = False  # an operator before needs a command after it
-    at, match = 0, _TOKEN.match
-    while token := match(text, at):
-        kind, at = token.lastgroup, token.end()
-        if kind == "word":
-            raw = token["word"]
-            word = (_PIECE.sub(_unquoted, raw) if _QUOTES.search(raw) else raw).decode()
-            if current is None:
+    at = 0
+    for token in _TOKEN.finditer(text):
+        start, end = token.span()
+        if start != at:
+            break
+        at, kind = end, token.lastindex or 0
+        if kind <= _ANY_WORD:
+            raw = token[kind]
+            word = raw.decode() if kind == _BARE_WORD else _value(raw)
+            if not words:
                 _check_program(word, raw)
-                current, pending = PlainCommand([], []), False
-                found.append(current)
-            current.words.append(word)
-            current.spans.append(token.span("word"))
-        elif kind == "operator":
-            sign = token["operator"]
-            if current is not None:
-                pending = sign not in {b";", b"\n"}
-            elif sign != b"\n":
+                spans.append(NEXT)
+            words.append(word)
+            spans += token.span(kind)
+        elif kind == _OPERATOR:
+            sign = token[kind]
+            if words:
+                commands.append(tuple(words))
+                words.clear()
+                pending = sign not in {b";", b"\n", b""}
+            elif sign not in {b"\n", b""}:
                 raise _NotPlain("an operator without a command before it")
-            current = None
-        elif kind == "redirection":
-            if current is None:
-                raise _NotPlain("a redirection before the command")
-        elif pending or not found:
-            raise _NotPlain("an operator without a command" if found else "no command")
-        else:
-            return found
+            if not sign:
+                if pending or not commands:
+                    raise _NotPlain("an operator without a command" if pending else "no command")
+                return PlainText(commands, spans)
+        elif not words:
+            raise _NotPlain("a redirection before the command")
     raise _NotPlain(_obstacle(text, at))
 
 
@@ -142,6 +149,13 @@ def _obstacle(text: bytes, at: int) -> str:
     if char >= b"\x80":
         return "letters beyond ASCII outside of quotes"
     return _OBSTACLES.get(char, "a character that does not belong there")
+
+
+def _value(raw: bytes) -> str:
+    """A word without its quotes and backslashes."""
+    if raw[:1] == b"'" and raw.find(b"'", 1) == len(raw) - 1:
+        return raw[1:-1].decode()
+    return _PIECE.sub(_unquoted, raw).decode()
 
 
 def _unquoted(piece: re.Match[bytes]) -> bytes:

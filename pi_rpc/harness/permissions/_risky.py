@@ -84,12 +84,12 @@ class _Options:
         inside = re.compile(self.inside) if self.inside else None
         command = True
         for index, word in enumerate(arguments):
-            if not word.startswith("-"):
-                if command and word in self.commands:
-                    return word
-                command = False
-                if not (self.words or inside or (self.bare_first and index == 0)):
-                    continue
+            is_operand = not word.startswith("-")
+            if is_operand and command and word in self.commands:
+                return word
+            command = command and not is_operand
+            if is_operand and not (self.words or inside or (self.bare_first and index == 0)):
+                continue
             name = word.partition("=")[0]
             if name in self.words or (inside is not None and inside.search(word)):
                 return word
@@ -97,10 +97,11 @@ class _Options:
                 asked = name[2:]
                 if asked and any(each.startswith(asked) for each in self.long):
                     return word
-            elif (word.startswith("-") and len(word) > 1) or (self.bare_first and index == 0):
-                # Some programs take long options with one dash.
-                if name[1:] in self.long or any(letter in self.short for letter in word):
-                    return word
+            elif (not is_operand or (self.bare_first and index == 0)) and (
+                name[1:] in self.long  # some programs take long options with one dash
+                or any(letter in self.short for letter in word)
+            ):
+                return word
         return ""
 
 

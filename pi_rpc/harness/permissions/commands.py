@@ -10,16 +10,19 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from pi_rpc.harness.permissions._loose import loose_commands, loose_words, nested_texts
-from pi_rpc.harness.permissions._plain import PlainCommand, scan_plain
+from pi_rpc.harness.permissions._plain import NEXT, scan_plain
 from pi_rpc.harness.permissions._risky import SHELLS, program_name, risk
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
 
-__all__ = ["LONGEST", "Parsed", "SimpleCommand", "parse_command"]
+__all__ = ["LONGEST", "Parsed", "Words", "parse_command"]
+
+Words: TypeAlias = tuple[str, ...]
+"""A simple command: the program and its arguments, as the program is given them; never empty."""
 
 LONGEST = 64 * 1024
 """Characters; what is longer is not looked at."""
@@ -51,7 +54,6 @@ _WORD_NODES = frozenset(
     }
 )  # fmt: skip
 _REASONS = {
-    "&": "a command in the background",
     "ansi_c_string": "a string with escapes, `$'…'`",
     "arithmetic_expansion": "arithmetic",
     "array": "an assignment",
@@ -81,26 +83,16 @@ _REASONS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class SimpleCommand:
-    """A program and its arguments."""
-
-    words: tuple[str, ...]
-    """As the program is given them; the first is the program. Never empty."""
-    text: str
-    """As written, without redirections."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parsed:
     """What is known of a command."""
 
     text: str
-    simple: tuple[SimpleCommand, ...] = ()
-    """What is run, in order; empty with ``problems``, except those of the programs themselves."""
+    simple: tuple[Words, ...] = ()
+    """What is run, in order; empty where it is not plain."""
     problems: tuple[str, ...] = ()
     """Why no rule can allow it, for people: what it has that is not a plain word or operator."""
-    found: tuple[tuple[str, ...], ...] = ()
+    found: tuple[Words, ...] = ()
     """The words of every command that could be found anywhere in it, for rules that deny."""
     named: tuple[str, ...] = ()
     """Every word that could name a file."""
@@ -120,12 +112,12 @@ def parse_command(text: str) -> Parsed:
     root = _parser().parse(source).root_node
     plain, obstacle = scan_plain(source)
     problems = _unseen(text)
-    if not obstacle and _spans(root) == [command.spans for command in plain]:
-        simple = tuple(_simple(command, source) for command in plain)
-        words = list(dict.fromkeys(command.words for command in simple))
+    simple: tuple[Words, ...] = ()
+    if not obstacle and _spans(root) == plain.spans:
+        simple = tuple(plain.commands)
+        words = list(dict.fromkeys(simple))
         named = {word for command in words for word in command}
     else:
-        simple = ()
         tree = _Tree(root, source)
         words, named = tree.guesses(text)
         problems += tree.reasons() or [obstacle or "words that shells could read differently"]
@@ -139,11 +131,6 @@ def parse_command(text: str) -> Parsed:
         named=tuple(named),
         unsure=any(len(command) > _MOST_WORDS and risk(command) for command in found),
     )
-
-
-def _simple(command: PlainCommand, source: bytes) -> SimpleCommand:
-    start, end = command.spans[0][0], command.spans[-1][1]
-    return SimpleCommand(tuple(command.words), source[start:end].decode())
 
 
 def _unseen(text: str) -> list[str]:
@@ -187,20 +174,21 @@ def _parser() -> "Parser":
     return tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
 
 
-def _spans(root: "Node") -> list[list[tuple[int, int]]] | None:
+def _spans(root: "Node") -> list[int] | None:
     """Where the words of each command stand, if the grammar saw nothing but plain commands."""
     if root.has_error:
         return None
-    found: list[list[tuple[int, int]]] = []
+    found: list[int] = []
     waiting = [root]
     while waiting:
         node = waiting.pop()
         kind = node.type
         if kind == "command":
-            words = node.children
-            if any(word.type not in _PLAIN_WORDS for word in words):
-                return None
-            found.append([word.byte_range for word in words])
+            found.append(NEXT)
+            for word in node.children:
+                if word.type not in _PLAIN_WORDS:
+                    return None
+                found += word.byte_range
         elif kind not in _PLAIN_NODES:
             return None
         elif kind != "file_redirect":
@@ -259,7 +247,7 @@ class _Tree:
                     self._types.add(kind)
             elif not in_word:
                 self._types.add(kind)
-            waiting += [(child, in_word) for child in node.children]
+            waiting += [(child, in_word) for child in node.named_children]
 
     def _words_of(self, command: "Node") -> tuple[list[str], list[tuple["Node", bool]]]:
         """The words of a command as they are written, and what is to be looked at further."""

@@ -21,6 +21,7 @@ from pi_rpc.harness.permissions.rules import (
     RuleSet,
     command_text,
     folded,
+    has_shape,
 )
 
 __all__ = ["Call", "Decision", "Offer", "Verdict", "decide"]
@@ -194,8 +195,9 @@ class _CommandCase(_Case):
     def __init__(self, call: Call, mode: PermissionMode, rules: RuleSet, zones: Zones) -> None:
         super().__init__(call, mode, rules, zones)
         self._parsed = parse_command(call.command or "")
-        self._folded = [folded(command_text(words)) for words in self._parsed.found]
-        self._joined = "".join(f"\0{text}" for text in self._folded)
+        self._texts = {words: command_text(words) for words in self._parsed.found}
+        self._folded = [folded(text) for text in self._texts.values()]
+        self._joined = "\0".join(["", *self._folded])
         self._named = Named() if mode == "full" else named_in(self._parsed, zones)
 
     def secret(self) -> str:
@@ -205,7 +207,11 @@ class _CommandCase(_Case):
         return not self._parsed.unsure
 
     def touched_by(self, rule: Rule) -> bool:
-        return rule.matches_any_text(self._folded, self._joined)
+        return any(
+            f"\0{shape[0]}" in self._joined  # most commands are about something else altogether
+            and any(has_shape(text, [shape]) for text in self._folded)
+            for shape in rule.shapes()
+        )
 
     def by_rules_and_mode(self) -> Decision:
         parsed = self._parsed
@@ -217,17 +223,11 @@ class _CommandCase(_Case):
             return Decision(
                 verdict="ask", reason=f"{needed} No rule can allow this one: {problems[0]}."
             )
-        rules = self.rules("allow")
-        asked = [
-            command for command in parsed.simple if not _allowed(command_text(command.words), rules)
-        ]
+        shapes = [shape for rule in self.rules("allow") for shape in rule.shapes()]
+        asked = [words for words in parsed.simple if not has_shape(self._texts[words], shapes)]
         if not asked:
             return Decision(verdict="allow")
         return Decision(verdict="ask", reason=needed, offers=command_offers(asked, parsed.text))
-
-
-def _allowed(text: str, rules: Sequence[Rule]) -> bool:
-    return any(rule.matches_text(text) for rule in rules)
 
 
 def _refused(reason: str) -> Decision:

@@ -23,6 +23,7 @@ __all__ = [
     "command_rule",
     "command_text",
     "folded",
+    "has_shape",
     "parse_rule",
     "path_rule",
     "read_rules",
@@ -82,23 +83,11 @@ class Rule:
         ``cat*`` is not ``catch``. Others also match in any case of letters.
         """
         text = command_text(words)
-        return self.matches_text(text if self.effect == "allow" else folded(text))
+        return has_shape(text if self.effect == "allow" else folded(text), self.shapes())
 
-    def matches_text(self, text: str) -> bool:
-        """The same for a command's ``command_text``, folded unless the rule allows."""
-        return self.pattern is None or any(_is_like(text, pieces) for pieces in self._pieces())
-
-    def matches_any_text(self, texts: Sequence[str], joined: str) -> bool:
-        """The same for any of ``texts``, which ``joined`` are with NUL before each; faster."""
-        return self.pattern is None or any(
-            f"\0{pieces[0]}" in joined
-            and all(piece in joined for piece in pieces)
-            and any(_is_like(text, pieces) for text in texts)
-            for pieces in self._pieces()
-        )
-
-    def _pieces(self) -> tuple[tuple[str, ...], ...]:
-        return _command_pieces(self.pattern or "*", allows=self.effect == "allow")
+    def shapes(self) -> tuple[tuple[str, ...], ...]:
+        """What a command's text must have one after the other, for ``has_shape``; any will do."""
+        return _command_shapes(self.pattern or "*", allows=self.effect == "allow")
 
     def matches_path(self, path: Path, cwd: Path) -> bool:
         """It matches the real path ``path``; relative patterns are below ``cwd``, a real path.
@@ -188,7 +177,33 @@ def read_rules(written: Mapping[RuleEffect, Iterable[str]]) -> tuple[RuleSet, li
 
 def command_text(words: Sequence[str]) -> str:
     """``words`` as a rule sees them: quoted only where they have to be."""
-    return " ".join(_quoted(word) for word in words)
+    return " ".join(map(_quoted, words))
+
+
+def has_shape(text: str, shapes: Iterable[tuple[str, ...]]) -> bool:
+    """``text`` has the pieces of one of ``shapes``, in order, from front to end. In linear time."""
+    for shape in shapes:
+        if len(shape) == 2 and not shape[1]:
+            if text.startswith(shape[0]):  # what most rules are
+                return True
+        elif _has_pieces(text, shape):
+            return True
+    return False
+
+
+def _has_pieces(text: str, shape: tuple[str, ...]) -> bool:
+    first, last = shape[0], shape[-1]
+    if len(shape) == 1:
+        return text == first
+    at, end = len(first), len(text) - len(last)
+    if at > end or not text.startswith(first) or not text.endswith(last):
+        return False
+    for piece in shape[1:-1]:
+        at = text.find(piece, at, end)
+        if at < 0:
+            return False
+        at += len(piece)
+    return True
 
 
 def command_rule(words: Sequence[str], *, prefix: bool = False) -> Rule:
@@ -232,7 +247,7 @@ def _quoted(word: str) -> str:
 
 
 @lru_cache(maxsize=1024)
-def _command_pieces(pattern: str, *, allows: bool) -> tuple[tuple[str, ...], ...]:
+def _command_shapes(pattern: str, *, allows: bool) -> tuple[tuple[str, ...], ...]:
     """What stands between the ``*`` of a pattern, for each way to read it.
 
     At the end, after a blank, ``*`` may be nothing at all.
@@ -249,23 +264,6 @@ def _command_pieces(pattern: str, *, allows: bool) -> tuple[tuple[str, ...], ...
         if allows and len(pieces) == 2 and pieces[0] and not re.search(r"\s", pieces[0]):
             return (pieces[0],), (f"{pieces[0]} ", "")
     return (tuple(pieces),)
-
-
-def _is_like(text: str, pieces: tuple[str, ...]) -> bool:
-    """``text`` has the ``pieces`` in this order, from its front to its end. Takes linear time."""
-    first, *between = pieces
-    if not between:
-        return text == first
-    last = between.pop()
-    at, end = len(first), len(text) - len(last)
-    if at > end or not text.startswith(first) or not text.endswith(last):
-        return False
-    for piece in between:
-        at = text.find(piece, at, end)
-        if at < 0:
-            return False
-        at += len(piece)
-    return True
 
 
 def _absolute(pattern: str, cwd: str) -> str:

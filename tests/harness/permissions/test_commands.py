@@ -135,7 +135,7 @@ ENDS = [
 def words_of(text: str) -> list[list[str]]:
     parsed = parse_command(text)
     assert parsed.problems == (), text
-    return [list(command.words) for command in parsed.simple]
+    return [list(words) for words in parsed.simple]
 
 
 @pytest.mark.parametrize(
@@ -283,9 +283,7 @@ def test_bash_runs_exactly_the_words_that_were_read(tmp_path: Path) -> None:
         )
         ran = log.read_bytes().decode().split("\0\1\0")[:-1]
         believed = [
-            "\0".join(command.words)
-            for command, runs_it in zip(parsed.simple, runs, strict=True)
-            if runs_it
+            "\0".join(words) for words, runs_it in zip(parsed.simple, runs, strict=True) if runs_it
         ]
         assert sorted(ran) == sorted(believed), text  # both ends of a pipe run at once
     assert plain >= 200

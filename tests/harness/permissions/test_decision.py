@@ -88,7 +88,7 @@ def test_even_a_rule_for_every_command_does_not_reach_what_is_not_plain(zones: Z
 
 def test_what_is_remembered_allows_the_same_again(zones: Zones) -> None:
     for command in (
-        "git status -s", "npm run build -- x", "./script 'a  b' '*'", "cat x | grep y",
+        "git status -s", "npm run build -- x", "./check 'a  b' '*'", "cat x | grep y",
         "pytest tests", "git commit -m 'a (b)'", "x \\\\ ''",
     ):  # fmt: skip
         decision = decide(bash(command), "ask", RuleSet(), zones)
