@@ -136,6 +136,10 @@ class AgentHarness(Choices, Prompting):
             commands_changed=self.commands_changed,
         )
         self._own_tasks = AsyncExitStack()
+        self._pass_on()
+
+    def _pass_on(self) -> None:
+        # What its parts do as they are asked, in their own words.
         self.subscribe = self._core.subscribe
         self.on = self.hooks.on
         self.changed = self._core.changed
