@@ -259,9 +259,10 @@ def test_bash_runs_exactly_the_words_that_were_read(tmp_path: Path) -> None:
     bash = shutil.which("bash") or "bash"
     (tmp_path / "bin").mkdir()
     log = tmp_path / "log"
+    log.mkdir()
     for name in PROGRAMS:
         stub = tmp_path / "bin" / name
-        stub.write_text(f"#!{bash}\nprintf '%s\\0' {name} \"$@\" $'\\1' >> '{log}'\n")
+        stub.write_text(f"#!{bash}\nprintf '%s\\0' {name} \"$@\" > '{log}'/$$\n")
         stub.chmod(0o755)
     environment = {"PATH": str(tmp_path / "bin"), "HOME": str(tmp_path), "LC_ALL": "C.UTF-8"}
     plain = 0
@@ -270,7 +271,6 @@ def test_bash_runs_exactly_the_words_that_were_read(tmp_path: Path) -> None:
         if parsed.problems:
             continue
         plain += 1
-        log.write_bytes(b"")
         subprocess.run(
             [bash, "--norc", "--noprofile", "-c", text],
             env=environment,
@@ -281,9 +281,12 @@ def test_bash_runs_exactly_the_words_that_were_read(tmp_path: Path) -> None:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        ran = log.read_bytes().decode().split("\0\1\0")[:-1]
+        ran = []
+        for file in log.iterdir():  # one for each process: both ends of a pipe run at once
+            ran.append(file.read_bytes().decode().removesuffix("\0"))
+            file.unlink()
         believed = [
             "\0".join(words) for words, runs_it in zip(parsed.simple, runs, strict=True) if runs_it
         ]
-        assert sorted(ran) == sorted(believed), text  # both ends of a pipe run at once
+        assert sorted(ran) == sorted(believed), text
     assert plain >= 200
