@@ -85,7 +85,7 @@ async def test_the_permission_mode_is_that_of_every_session_that_names_none(
     async with editor(tmp_path, (), "--permission-mode", mode) as client:
         state = await client.request("session/state")
         assert state["permissionMode"] == mode
-        assert ("bash" in state["activeTools"]) == (mode == "full")
+        assert ("bash" in state["activeTools"]) == (mode != "readonly")
         other = await client.request("session/new", {"permissionMode": "readonly"})
         assert other["permissionMode"] == "readonly"
 

@@ -141,14 +141,20 @@ def test_an_ephemeral_run_leaves_no_file(tmp_path: Path) -> None:
     assert sorted(each.name for each in tmp_path.rglob("*") if each.is_file()) == ["script.json"]
 
 
-def test_only_the_tools_that_were_named_can_be_called(tmp_path: Path) -> None:
+@pytest.mark.parametrize("tools", [("--tools", "read"), ("--tools", "read,bash"), ()])
+def test_a_command_runs_only_where_it_is_offered_and_permitted(
+    tmp_path: Path, tools: tuple[str, ...]
+) -> None:
     replies = [[call("bash", command="touch made")], [say("done")]]
-    refused = run(tmp_path, "run", "--json", *MODEL, "go", replies=replies)
+    refused = run(tmp_path, "run", "--json", *tools, *MODEL, "go", replies=replies)
     (end,) = [each for each in lines(refused.stdout) if each["type"] == "tool_execution_end"]
     assert end["isError"] is True
+    if tools != ("--tools", "read"):
+        assert "--permission-mode" in end["result"]["content"][0]["text"]
     assert not (tmp_path / "made").exists()
-    run(tmp_path, "run", "--tools", "bash", *MODEL, "go", replies=replies)
-    assert (tmp_path / "made").exists()
+    full = ("--permission-mode", "full")
+    run(tmp_path, "run", *full, *tools, *MODEL, "go", replies=replies)
+    assert (tmp_path / "made").exists() == (tools != ("--tools", "read"))
 
 
 def test_full_permission_offers_every_tool_and_readonly_none_that_writes(tmp_path: Path) -> None:
@@ -162,7 +168,8 @@ def test_full_permission_offers_every_tool_and_readonly_none_that_writes(tmp_pat
 
 def test_options_may_stand_before_the_command_too(tmp_path: Path) -> None:
     replies = [[call("bash", command="touch made")], [say("done")]]
-    done = run(tmp_path, "--tools", "bash", *MODEL, "run", "go", replies=replies)
+    full = ("--permission-mode", "full")
+    done = run(tmp_path, *full, "--tools", "bash", *MODEL, "run", "go", replies=replies)
     assert (done.returncode, done.stdout) == (0, b"done\n")
     assert (tmp_path / "made").exists()
 

@@ -254,14 +254,14 @@ async def test_a_readonly_session_refuses_to_run_what_the_model_asks_for(tmp_pat
         assert not (tmp_path / "new.txt").exists()
 
 
-async def test_by_default_a_session_offers_only_read(tmp_path: Path) -> None:
+async def test_by_default_a_session_offers_the_usual_tools(tmp_path: Path) -> None:
     async with editor(tmp_path) as client:
         tools = (await client.request("tool/list"))["tools"]
         assert {tool["name"]: tool["active"] for tool in tools} == {
             "read": True,
-            "bash": False,
-            "edit": False,
-            "write": False,
+            "bash": True,
+            "edit": True,
+            "write": True,
             "grep": False,
             "find": False,
             "ls": False,
@@ -316,7 +316,9 @@ async def test_the_permission_mode_decides_which_tools_there_are_unless_they_wer
 
         every = ["read", "bash", "edit", "write"]
         assert await active(permissionMode="full") == every
-        assert await active(permissionMode="ask") == ["read"]
+        assert await active(permissionMode="ask") == every
+        assert await active(permissionMode="readonly") == ["read", "grep", "find", "ls"]
+        assert await active(permissionMode="edits") == every
         assert await active(activeTools=["bash"]) == ["bash"]
         assert await active(permissionMode="full") == ["bash"]
         assert await active(permissionMode="readonly") == []

@@ -134,16 +134,21 @@ async def test_a_tool_call_hook_that_raises_keeps_the_tool_from_running() -> Non
         assert "the policy is missing" in here.of(Diagnostic)[0].message
 
 
-async def test_hooks_are_not_asked_about_what_the_permission_mode_refuses() -> None:
-    seen: list[Any] = []
+async def test_hooks_are_asked_first_but_do_not_undo_what_the_permission_mode_refuses() -> None:
+    seen: list[str] = []
+
+    def allow(call: h.ToolCallHook) -> h.ToolCallHookResult:
+        seen.append(call.tool_name)
+        return h.ToolCallHookResult(decision="allow")
+
     async with hall([[tool_call("work")], [text("ok")]], tools=[tool("work")]) as here:
-        here.harness.on("tool_call", seen.append)
+        here.harness.on("tool_call", allow)
         here.harness.on(
             "before_provider_request",
             lambda _: setattr(here.harness.configuration, "permission_mode", "readonly"),
         )
         await settled(here)
-        assert seen == []
+        assert seen == ["work"]
         assert "read-only" in tool_texts(here)[0]
 
 

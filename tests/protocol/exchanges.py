@@ -369,6 +369,53 @@ def asking(home: Path) -> list[Said]:
         return client.said
 
 
+def permitting(home: Path) -> list[Said]:
+    edit = {"oldText": "red", "newText": "green"}
+    replies = [
+        call("edit", path="valve.txt", edits=[edit]),
+        call("bash", command="cat valve.txt"),
+        call("bash", command="rm -r docs && make"),
+        say("It is blue. I left the rest."),
+    ]
+    with Conversation(home, replies) as client:
+        (client.project / "valve.txt").write_text("The valve is red.\n")
+        (client.project / "valve.txt").chmod(0o644)
+        wanted = wishes(
+            *BRIEF, "message_update", "message_end", "files_changed", "tool_execution_update"
+        )
+        wanted["capabilities"]["permission"] = True
+        client.begin(wanted)
+        prompt = client.send("prompt", {"message": "Paint the valve green, and clean up."})
+        question = client.question("permission/request")
+        (proposed,) = question["params"]["edits"]
+        blue = {"uri": proposed["uri"], "newText": "The valve is blue.\n"}
+        client.reply(question, {"optionId": "allow", "edits": [blue]})
+        question = client.question("permission/request")
+        client.request("session/state", {"include": ["live"]})
+        client.reply(question, {"optionId": "allow_always_2"})
+        question = client.question("permission/request")
+        client.reply(question, {"optionId": "reject", "feedback": "Keep the docs."})
+        client.answer(prompt)
+        (rule,) = client.request("permission/list")["result"]["rules"]
+        client.request("permission/forget", {"id": rule["id"]})
+        client.request("permission/forget", {"id": rule["id"]})
+        return client.said
+
+
+def permitting_by_message(home: Path) -> list[Said]:
+    replies = [call("bash", command="make\t\u202etest"), call("bash", command="make"), say("Done.")]
+    with Conversation(home, replies) as client:
+        wanted = wishes(*BRIEF, *_CALLS, "agent_settled")
+        wanted["capabilities"]["window"] = {"showMessage": {}}
+        client.begin(wanted)
+        prompt = client.send("prompt", {"message": "Test it."})
+        client.reply(client.question("window/showMessageRequest"), None)
+        question = client.question("window/showMessageRequest")
+        client.reply(question, {"title": "Reject"})
+        client.answer(prompt)
+        return client.said
+
+
 def errors(home: Path) -> list[Said]:
     failure = {"error": {"message": "The engine is on fire", "status": 400}}
     replies = [[{"usage": {"input": 31}}, failure], [*say("Well,"), HOLD]]
@@ -587,6 +634,8 @@ EXCHANGES: dict[str, Exchange] = {
     "branch": Exchange(branching),
     "events": Exchange(repeating),
     "questions": Exchange(asking),
+    "permissions": Exchange(permitting),
+    "messages": Exchange(permitting_by_message),
     "fork": Exchange(forking),
     "export": Exchange(exporting),
     "checkpoints": Exchange(restoring),

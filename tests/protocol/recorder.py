@@ -169,6 +169,7 @@ _NAMES = {
     re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"): "s{}",
     re.compile(r"\brun_[0-9a-f]{12}\b"): "run_{}",
     re.compile(r"\bcp_[0-9a-f]{17}\b"): "cp_{}",
+    re.compile(r"\brule_[0-9a-f]{12}\b"): "rule_{}",
     re.compile(r"(?<![0-9a-f-])[0-9a-f]{16}(?![0-9a-f-])"): "epoch-{}",
     re.compile(r"(?<![0-9a-f_-])[0-9a-f]{8}(?![0-9a-f-])"): "{:08x}",
 }

@@ -47,7 +47,7 @@ from pi_rpc.harness.permissions.remembered import (
 from pi_rpc.harness.permissions.rules import Rule, RuleSet
 from pi_rpc.harness.skills import Skill
 from pi_rpc.llm.abort import AbortSignal
-from pi_rpc.tools._paths import resolve_path
+from pi_rpc.tools._paths import display_text, resolve_path
 
 __all__ = ["HookDecision", "PermissionGate", "PlannedCall"]
 
@@ -195,7 +195,7 @@ class PermissionGate:
             tool_call_id=planned.id,
             tool_name=planned.tool.name,
             kind=planned.tool.kind,
-            title=description.title,
+            title=display_text(description.title),
             args=planned.args,
             reason=f"{_MOVED} {decision.reason}".strip() if moved else decision.reason,
             locations=description.locations,
