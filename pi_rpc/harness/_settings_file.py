@@ -5,7 +5,7 @@ exists. Defaults repeat ``Settings``; a test compares them. The descriptions bec
 ``docs/configuration.md`` (``pi_rpc.harness.settings_page``)."""
 
 import json
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic.alias_generators import to_camel
@@ -126,10 +126,25 @@ class PermissionsFile(_Section):
     )
 
 
+class CommandEnvironmentFile(_Section):
+    mode: Literal["keys-removed", "allow-list"] | None = _key(
+        None,
+        "What commands are given of the environment: everything but the keys of model providers, or"
+        " only the variables listed in docs/tools.md. Without it, the list where `CI` is true and"
+        " everything but keys elsewhere. Ignored in a project's file.",
+    )
+    allow: list[str] = _key(
+        [],
+        "Variables that commands are given in addition; `*` stands for anything. A key of a model"
+        " provider takes its whole name. Ignored in a project's file.",
+    )
+
+
 class OwnFile(_Section):
     command_timeout_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] = _key(
         600.0, "Time limit of a command of the bash tool; 0 for none."
     )
+    command_environment: CommandEnvironmentFile = _key(CommandEnvironmentFile(), "")
     hook_timeout_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] = _key(
         10.0,
         "Time limit of each call of a hook that was given none of its own, and of loading an"

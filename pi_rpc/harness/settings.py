@@ -142,6 +142,12 @@ class Settings:
     """What becomes of a project nobody has decided on; only the agent directory's file says."""
     command_timeout_s: float = 600.0
     """``piRpc.commandTimeoutSeconds``: time limit of a command of the bash tool; 0 for none."""
+    command_environment: Literal["keys-removed", "allow-list"] | None = None
+    """``piRpc.commandEnvironment.mode``: what commands are given of the environment; None: the
+    allow-list where ``CI`` is true. Only the agent directory's file says."""
+    command_variables: tuple[str, ...] = ()
+    """``piRpc.commandEnvironment.allow``: names and patterns of what they are given in addition;
+    only the agent directory's file says."""
     checkpoint_bytes: int = 1024 * 1024 * 1024
     """``piRpc.checkpointMegabytes``: what all checkpoints may take up; 0 makes none."""
     hook_timeout_s: float = 10.0
@@ -201,6 +207,8 @@ def load_settings(folder: Path, project: Path | None = None) -> tuple[Settings, 
         project_prompts=_paths(own.prompts, project),
         permissions=replace(permissions, rules=permissions.rules + tighter),
         ca_file=_placed(file.pi_rpc.ca_file, folder),
+        command_environment=file.pi_rpc.command_environment.mode,
+        command_variables=tuple(file.pi_rpc.command_environment.allow),
     )
     return settings, [*problems, *unfit, *more]
 
@@ -309,6 +317,8 @@ def _settings(file: "SettingsFile", folder: Path) -> Settings:
         enable_skill_commands=file.enable_skill_commands,
         default_project_trust=file.default_project_trust,
         command_timeout_s=file.pi_rpc.command_timeout_seconds,
+        command_environment=file.pi_rpc.command_environment.mode,
+        command_variables=tuple(file.pi_rpc.command_environment.allow),
         checkpoint_bytes=file.pi_rpc.checkpoint_megabytes * 1024 * 1024,
         hook_timeout_s=file.pi_rpc.hook_timeout_seconds,
         editor_timeout_s=file.pi_rpc.editor_timeout_seconds,

@@ -159,6 +159,7 @@ class Services:
     def tool_context(self, cwd: Path, environment: Mapping[str, str]) -> ToolContext:
         """What the tools of one session work in and with."""
         from pi_rpc.tools import LocalFiles, LocalShell
+        from pi_rpc.tools.command_environment import EnvironmentRules
 
         limit = self.settings.command_timeout_s
         return ToolContext(
@@ -168,6 +169,9 @@ class Services:
                 shell_path=self.settings.shell_path,
                 command_prefix=self.settings.shell_command_prefix or "",
                 secret_variables=self.credentials.variables,
+                environment=EnvironmentRules(
+                    self.settings.command_environment, self.settings.command_variables
+                ),
             ),
             environment=environment,
             command_timeout_s=limit or None,

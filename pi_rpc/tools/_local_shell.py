@@ -8,7 +8,6 @@ becomes of what it leaves behind. Does not own what the model is shown of the ou
 import errno
 import math
 import os
-import re
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
@@ -22,91 +21,15 @@ from pi_rpc._os.threads import run_blocking
 from pi_rpc.agent.ports import CommandExit, PortError
 from pi_rpc.llm.abort import AbortSignal
 from pi_rpc.tools._command_files import command_file
+from pi_rpc.tools.command_environment import EnvironmentRules, command_environment
 
-__all__ = ["LocalShell", "command_environment"]
+__all__ = ["LocalShell"]
 
 _SILENCE_S = 0.1
 """After the shell has exited: how long its output may pause before it counts as complete."""
 _MOST_LATE_READS = 256
 _LONGEST_ARGUMENT = 100_000
 """Commands of more bytes are run from a file: Linux takes no argument of 131,072 bytes."""
-
-_PROVIDER_KEYS = frozenset(
-    {
-        "ANTHROPIC_AUTH_TOKEN",
-        "ANTHROPIC_OAUTH_TOKEN",
-        "AWS_BEARER_TOKEN_BEDROCK",
-        "COPILOT_GITHUB_TOKEN",
-        "HF_TOKEN",
-        *(
-            f"{provider}_API_KEY"
-            for provider in (
-                "AI_GATEWAY",
-                "ANTHROPIC",
-                "ANT_LING",
-                "AZURE_OPENAI",
-                "BASETEN",
-                "CEREBRAS",
-                "CLOUDFLARE",
-                "DEEPSEEK",
-                "FIREWORKS",
-                "GEMINI",
-                "GOOGLE_CLOUD",
-                "GROQ",
-                "KIMI",
-                "META",
-                "MINIMAX",
-                "MINIMAX_CN",
-                "MISTRAL",
-                "MOONSHOT",
-                "NVIDIA",
-                "OPENAI",
-                "OPENCODE",
-                "OPENROUTER",
-                "RADIUS",
-                "TOGETHER",
-                "TYPESAFE",
-                "XAI",
-                "ZAI",
-                "ZAI_CODING_CN",
-            )
-        ),
-    }
-)
-"""Variables whose value is the key of a model provider, and nothing else's."""
-_SESSION_VARIABLES = frozenset(
-    {"PI_MODEL", "PI_PROVIDER", "PI_REASONING_LEVEL", "PI_SESSION_FILE", "PI_SESSION_ID"}
-)
-"""Set by whoever runs the command; those of a session around us would be stale."""
-_DROPPED_FAMILIES = re.compile(r"PI_RPC_|QWEN_TOKEN_PLAN_|XIAOMI\w*_API_KEY$")
-
-
-_NO_EDITOR = "echo There is no editor here: pass the text as an argument. >&2; false"
-_WITHOUT_TERMINAL = {
-    "TERM": "dumb",
-    **dict.fromkeys(("EDITOR", "VISUAL", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR"), _NO_EDITOR),
-}
-"""An editor would wait for keys until the time limit: many do not even notice the end of input."""
-
-
-def command_environment(base: Mapping[str, str], also: Collection[str] = ()) -> dict[str, str]:
-    """The part of ``base`` that commands are given.
-
-    Dropped are the keys of model providers (``ANTHROPIC_API_KEY``, ``HF_TOKEN`` and the like, by
-    name), our own variables (``PI_RPC_*``), the variables of a session around us
-    (``PI_SESSION_ID`` and the like) and those named by ``also``. Everything else stays, other
-    credentials included: commands such as ``gh`` or ``aws`` need theirs. Programs are told that
-    there is no terminal (``TERM``), and those that want to run an editor get one that fails.
-    """
-    kept = {
-        name: value
-        for name, value in base.items()
-        if name not in _PROVIDER_KEYS
-        and name not in _SESSION_VARIABLES
-        and name not in also
-        and not _DROPPED_FAMILIES.match(name)
-    }
-    return {**kept, **_WITHOUT_TERMINAL}
 
 
 class LocalShell:
@@ -115,6 +38,7 @@ class LocalShell:
     ``shell_path`` names the shell; else it is ``/bin/bash``, ``bash`` or ``sh``.
     ``command_prefix`` is a line put before every command. ``secret_variables`` are dropped from the
     environment in addition to the known keys of providers; a function is asked before each command.
+    ``environment`` says what else commands are given.
     """
 
     def __init__(
@@ -123,11 +47,13 @@ class LocalShell:
         shell_path: str | None = None,
         command_prefix: str = "",
         secret_variables: Collection[str] | Callable[[], Collection[str]] = (),
+        environment: EnvironmentRules = EnvironmentRules(),  # noqa: B008 - frozen
     ) -> None:
         self._shell_path = shell_path
         self._shell: str | None = None
         self._command_prefix = command_prefix
         self._secret_variables = secret_variables
+        self._environment = environment
         self._children: set[Child] = set()
         self._running: set[_Run] = set()
         self._closed = False
@@ -205,7 +131,7 @@ class LocalShell:
     ) -> Child:
         secret = self._secret_variables
         dropped = secret() if callable(secret) else secret
-        environment = {**command_environment(os.environ, dropped), **env}
+        environment = {**command_environment(os.environ, dropped, self._environment), **env}
         if self._shell is None:
             self._shell = await run_blocking(_find_shell, self._shell_path, environment.get("PATH"))
         shell = self._shell

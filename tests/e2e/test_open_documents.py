@@ -209,6 +209,27 @@ async def test_a_command_is_told_of_what_is_still_unsaved(project: Path) -> None
         assert said(command) == "edited\n"
 
 
+@pytest.mark.parametrize("tool", ["grep", "find"])
+async def test_a_search_is_told_of_what_is_unsaved_below_its_root(project: Path, tool: str) -> None:
+    inside, beside = project / "src" / "f.txt", project / "g.txt"
+    inside.parent.mkdir()
+    inside.write_text("one\n")
+    beside.write_text("one\n")
+    search = call(tool, pattern="one" if tool == "grep" else "*.txt", path="src")
+    async with buffers(project, [search], [say("now")], [search]) as shown:
+        await shown.editor.request("session/configure", {"activeTools": [tool]})
+        buffer = shown.show(inside, typed="one and typed\n")
+        shown.show(beside, typed="typed\n")
+        (found,) = await shown.prompt()
+        assert said(found).startswith("f.txt")
+        note = "[Not saved in the editor, so the older file on disk counts: src/f.txt.]"
+        assert said(found).endswith(note)
+        buffer.save()
+        shown.tell()
+        (found,) = await shown.prompt()
+        assert "Not saved" not in said(found)
+
+
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-32"])
 async def test_positions_are_in_the_units_that_were_agreed_on(project: Path, encoding: str) -> None:
     path = project / "f.txt"

@@ -15,7 +15,7 @@ import pytest
 
 from pi_rpc.agent.ports import CommandExit, PortError
 from pi_rpc.llm.abort import AbortController
-from pi_rpc.tools._local_shell import LocalShell, command_environment
+from pi_rpc.tools._local_shell import LocalShell
 from tests.os.survivors import (
     NOTHING_HELPS,
     new_marker,
@@ -85,6 +85,7 @@ async def test_the_shell_and_the_prefix_are_a_persons_choice(tmp_path: Path) -> 
 async def test_commands_get_no_keys_of_providers_and_nothing_of_ours(
     shell: LocalShell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.delenv("CI", raising=False)
     monkeypatch.setenv("ANTHROPIC_API_KEY", "secret")
     monkeypatch.setenv("PI_RPC_SCRIPT", "ours")
     monkeypatch.setenv("PI_SESSION_ID", "of a session around us")
@@ -96,40 +97,6 @@ async def test_commands_get_no_keys_of_providers_and_nothing_of_ours(
     assert "PI_SESSION_ID" not in text
     assert "MY_OWN=stays" in text
     assert "PI_MODEL=faux" in text
-
-
-def test_the_environment_of_commands_drops_what_is_named_and_keeps_the_rest() -> None:
-    dropped = {
-        "ANTHROPIC_API_KEY",
-        "ANTHROPIC_AUTH_TOKEN",
-        "ANTHROPIC_OAUTH_TOKEN",
-        "AI_GATEWAY_API_KEY",
-        "AWS_BEARER_TOKEN_BEDROCK",
-        "COPILOT_GITHUB_TOKEN",
-        "GEMINI_API_KEY",
-        "HF_TOKEN",
-        "OPENAI_API_KEY",
-        "PI_MODEL",
-        "PI_RPC_ANYTHING",
-        "QWEN_TOKEN_PLAN_CN_API_KEY",
-        "XIAOMI_API_KEY",
-        "XIAOMI_MIMO_API_KEY",
-        "ZAI_CODING_CN_API_KEY",
-        "MY_GATEWAY",
-    }
-    kept = {
-        "AWS_ACCESS_KEY_ID",
-        "GITHUB_TOKEN",
-        "MY_API_KEY",
-        "OPENAI_API_KEY_FILE",
-        "PATH",
-        "PI_CODING_AGENT_DIR",
-        "XIAOMI_HOME",
-    }
-    base = dict.fromkeys(dropped | kept, "x")
-    given = command_environment(base, also={"MY_GATEWAY"})
-    assert {name for name, value in given.items() if value == "x"} == kept
-    assert set(given) - kept == {"EDITOR", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR", "TERM", "VISUAL"}
 
 
 SOMEBODY = "-c user.name=Ada -c user.email=ada@example.com"
