@@ -30,5 +30,5 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return
     left_out = [item for item in items if item.get_closest_marker("soak") is not None]
     if left_out:
-        config.hook.pytest_deselected(left_out)
+        config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
