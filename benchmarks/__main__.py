@@ -10,7 +10,18 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
-from benchmarks import checkpoints, commands, files, layer, ping, sessions, startup, stream, tools
+from benchmarks import (
+    checkpoints,
+    commands,
+    files,
+    layer,
+    permissions,
+    ping,
+    sessions,
+    startup,
+    stream,
+    tools,
+)
 from benchmarks.measuring import Figure
 
 BENCHMARKS = {
@@ -23,6 +34,7 @@ BENCHMARKS = {
     "tools": tools.figures,
     "files": files.figures,
     "checkpoints": checkpoints.figures,
+    "permissions": permissions.figures,
 }
 RESULTS = Path(__file__).parent / "results" / "results.json"
 

@@ -26,7 +26,7 @@ def figures() -> Iterator[Figure]:
     assert problems == []
     for name, command, verdict in (
         ("a plain list", _plain(), "allow"),
-        ("a script with loops and substitutions", _script(), "ask"),
+        ("a here-document, loops and substitutions", _script(), "ask"),
     ):
         yield Figure(
             f"permissions.{verdict}",
@@ -50,14 +50,19 @@ def _plain() -> str:
 
 
 def _script() -> str:
-    lines = []
-    while len("\n".join(lines)) < SIZE:
-        number = len(lines)
-        lines.append(
+    """Most commands of this size write a file; some do a lot of other things."""
+    document, loops = ["cat > src/made.py <<'EOF'"], []
+    while sum(map(len, document)) < 0.7 * SIZE:
+        number = len(document)
+        document.append(f"def made_{number}(value: int) -> int:  # 'quoted' $not_expanded")
+        document.append(f"    return value * {number} if value else made_{number - 1}(value)")
+    while sum(map(len, loops)) < 0.27 * SIZE:
+        number = len(loops)
+        loops.append(
             f'for each in src/{number}/*.py; do grep -c word{number} "$each" >> out{number}; done;'
             f" echo $(git rev-parse HEAD~{number})"
         )
-    return "\n".join(lines)[:SIZE].rpartition("\n")[0]
+    return "\n".join([*document, "EOF", *loops])
 
 
 def _median_ms(command: str, rules: RuleSet, verdict: str) -> float:

@@ -24,8 +24,10 @@ __all__ = ["Named", "named_in"]
 _BEFORE_PATHS = re.compile(r"[=@:,]")
 _NOT_JUST_A_PATH = re.compile(r"[=@:,%~]|^-")
 _WILDCARD = re.compile(r"[*?\[]")
-_CHANGES_FOLDER = frozenset({"cd", "pushd", "-C", "--directory", "--git-dir", "--work-tree"})
-_MOST_FOLDERS = 8
+_CHANGES_FOLDER = frozenset({"cd", "pushd", "--", "-C", "--directory", "--git-dir", "--work-tree"})
+_CWD_OF_PROCESS = re.compile(r"/+proc/+(?:self|thread-self|\d+)/+(?:task/+\d+/+)?cwd(?=/|\Z)")
+_OF_THE_SYSTEM = ("/proc/", "/dev/")
+_MOST_FOLDERS = 32
 _MOST_NAMES = 2000
 """Beyond it words are looked up one by one."""
 _LONGEST_NAME = 4096
@@ -55,12 +57,20 @@ def named_in(parsed: Parsed, zones: Zones) -> Named:
             may_exist = path[0] == "/" or not present or folded(path.split("/", 1)[0]) in present
             if not may_exist and not look.odd.search(path):
                 continue
-            found = look.at(path if path[0] == "/" else f"{folder}/{path}")
+            found = look.at(_whole(path, folder))
             if found == "secret":
                 return Named(secret=word)
             if found == "holder" and not holder:
                 holder = word
     return Named(holder=holder)
+
+
+def _whole(path: str, folder: str) -> str:
+    """``path`` as a process in ``folder`` sees it."""
+    own = _CWD_OF_PROCESS.match(path)
+    if own is not None:
+        return folder + path[own.end() :]
+    return path if path[0] == "/" else f"{folder}/{path}"
 
 
 class _Look:
@@ -70,12 +80,15 @@ class _Look:
         self._zones = zones
         self._names = zones.secret_names()
         self._numbers = zones.secret_files()
-        called = {re.escape(name.rpartition("/")[2]) for name in self._names}
-        self.odd = re.compile("|".join([_WILDCARD.pattern, r"\.\.", *called]), re.IGNORECASE)
+        called = "|".join({re.escape(name.rpartition("/")[2]) for name in self._names})
+        self._called = re.compile(called, re.IGNORECASE)
+        self.odd = re.compile(rf"{_WILDCARD.pattern}|\.\.|{called}", re.IGNORECASE)
         """What may be in a path that does not exist, and names a secret for all that."""
 
     def at(self, path: str) -> Literal["secret", "holder", ""]:
         """What is at the absolute ``path``."""
+        if path.startswith(_OF_THE_SYSTEM) and self._called.search(path):
+            return "secret"  # links there are another process's own
         try:
             status = os.stat(path)  # noqa: PTH116 - thousands of words
         except (OSError, ValueError):

@@ -59,6 +59,9 @@ _SAFE_OPTIONS = {
     "pypy": frozenset(["-m", "-u", "-B", "-I", "-E", "-s", "-S", "-O", "-OO"]),
     "node": frozenset({"--test", "--check"}),
 }
+_MODULES_THAT_RUN_TEXT = _names(
+    "IPython bdb cProfile code codeop doctest idlelib pdb profile runpy timeit trace"
+)
 _NO_SCRIPT = re.compile(r"-|/dev/(?:stdin|fd/.*)|/proc/.*")
 
 
@@ -119,7 +122,7 @@ _GIT_OPTIONS = _Options(
     long=(
         "upload-pack", "receive-pack", "exec", "output", "output-directory", "template", "config",
         "ext-diff", "textconv", "open-files-in-pager", "separate-git-dir", "git-dir", "editor",
-        "strategy", "gpg-sign", "remote", "no-index", "contents",
+        "strategy", "gpg-sign", "remote", "no-index", "contents", "unsafe-paths",
     ),
     inside=r"^[A-Za-z0-9+.-]+::",
 )  # fmt: skip
@@ -213,10 +216,11 @@ _OPTIONS: dict[str, _Options] = {
     ),
     "split": _Options(long=("filter",)),
     "tar": _Options(
-        short="IF",
+        short="IFP",
         long=(
             "to-command", "checkpoint-action", "use-compress-program", "info-script",
             "new-volume-script", "rsh-command", "rmt-command", "absolute-names",
+            "index-file", "volno-file",
         ),
         bare_first=True,
         inside=":",  # another machine, reached with a program
@@ -278,13 +282,17 @@ def risk(words: tuple[str, ...]) -> str:
 def _interpreting(program: str, arguments: Sequence[str]) -> str:
     """A script in a file is a program like others; what is in words or comes in is not."""
     safe = _SAFE_OPTIONS.get(program, frozenset())
-    for word in arguments:
+    for index, word in enumerate(arguments):
         if word in _HARMLESS:
             return "" if len(arguments) == 1 else f"`{program}` with more than `{word}`"
         if word in safe:
-            if word == "-m":
-                return ""
-            continue
+            if word != "-m":
+                continue
+            module = "".join(arguments[index + 1 : index + 2])
+            risky = module.partition(".")[0] in _MODULES_THAT_RUN_TEXT
+            return (
+                f"`{program} -m {module}` can run what is written in the command" if risky else ""
+            )
         if _NO_SCRIPT.fullmatch(word):
             break
         if word.startswith(("-", "+")):

@@ -17,7 +17,7 @@ from pi_rpc.harness.permissions._plain import NEXT, scan_plain
 from pi_rpc.harness.permissions._risky import SHELLS, program_name, risk
 
 if TYPE_CHECKING:
-    from tree_sitter import Node, Parser
+    from tree_sitter import Language, Node
 
 __all__ = ["LONGEST", "Parsed", "Words", "parse_command"]
 
@@ -109,7 +109,7 @@ def parse_command(text: str) -> Parsed:
             unsure=True,
         )
     source = text.encode("utf-8", "replace")
-    root = _parser().parse(source).root_node
+    root = _root(source)
     plain, obstacle = scan_plain(source)
     problems = _unseen(text)
     simple: tuple[Words, ...] = ()
@@ -161,17 +161,24 @@ def _nested(
     for inner in dict.fromkeys(nested_texts(words, set(named), "" if plain else text, fed=fed)):
         if len(inner) < len(text):
             source = inner.encode("utf-8", "replace")
-            deeper, more = _Tree(_parser().parse(source).root_node, source).guesses(inner)
+            deeper, more = _Tree(_root(source), source).guesses(inner)
             named |= more
             yield from _nested(deeper, inner, named, depth + 1)
 
 
 @lru_cache(maxsize=1)
-def _parser() -> "Parser":
+def _language() -> "Language":
     import tree_sitter
     import tree_sitter_bash
 
-    return tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
+    return tree_sitter.Language(tree_sitter_bash.language())
+
+
+def _root(source: bytes) -> "Node":
+    """The root of what the grammar sees. A parser each time: they are no use to two threads."""
+    from tree_sitter import Parser
+
+    return Parser(_language()).parse(source).root_node
 
 
 def _spans(root: "Node") -> list[int] | None:
