@@ -197,6 +197,7 @@ async def test_nothing_heavy_is_imported_before_initialize_is_answered(tmp_path:
         "def watched(transport, on_frame):\n"
         "    params = answer(transport, on_frame)\n"
         "    heavy = {'anyio', 'asyncio', 'httpx', 'pydantic', 'jsonschema', 'ssl', 'pygls'}\n"
+        "    heavy.add('tree_sitter')\n"
         "    layers = ('agent', 'harness', 'headless', 'host', 'llm', 'session', 'tools')\n"
         "    ours = tuple(f'pi_rpc.{each}.' for each in layers)\n"
         "    early = {each for each in sys.modules if each.startswith(ours)}\n"
