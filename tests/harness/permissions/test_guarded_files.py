@@ -19,6 +19,7 @@ from pi_rpc.host.edited_files import EditedFiles
 from pi_rpc.llm.abort import AbortController
 from pi_rpc.llm.messages import text_of
 from pi_rpc.tools import LocalFiles, builtin_tools
+from tests.host.test_edited_files import OneDocument
 
 pytestmark = [
     pytest.mark.anyio,
@@ -55,7 +56,8 @@ class World:
         (self.project / "a" / "f").write_text("inside\n")
         (self.outside / "f").write_text(f"{SECRET}\n")
         self.disk = Swapping()
-        stack: FileSystem = SavingFiles(EditedFiles(self.disk), lambda: None)
+        self.edited = EditedFiles(self.disk)
+        stack: FileSystem = SavingFiles(self.edited, lambda: None)
         self.files = GuardedFiles(stack, Grant(self.is_inside, self.is_inside))
 
     def is_inside(self, path: Path) -> bool:
@@ -154,6 +156,18 @@ async def test_a_file_that_becomes_a_link_between_look_and_use_is_not_followed(
     await refused(OPERATIONS[name](world.files, path))
     assert world.around_outside() == before
     assert path.is_symlink()
+
+
+@pytest.mark.parametrize("name", ["stat", "open", "read", "write", "remove"])
+async def test_nor_is_a_document_that_an_editor_shows_of_what_is_outside(
+    world: World, name: str
+) -> None:
+    editor = OneDocument(world.outside / "f", f"{SECRET}, typed\n", dirty=True)
+    world.edited.editor = editor
+    world.disk.then = world.lead_outside
+    await refused(OPERATIONS[name](world.files, world.project / "a" / "f"))
+    assert "edit" not in editor.said
+    assert "read" not in editor.said
 
 
 @pytest.mark.parametrize("name", ["open", "read", "write"])
