@@ -131,8 +131,11 @@ class _PathCase(_Case):
         return ""
 
     def touched_by(self, rule: Rule) -> bool:
-        if rule.pattern is None or not self.call.paths:
-            return True  # what a pattern is about cannot be told without a path: rather too strict
+        if rule.pattern is None:
+            return True
+        if not self.call.paths:
+            # What its pattern is about cannot be told: rather too strict, if it means this tool.
+            return rule.tool == self.call.tool_name
         return any(
             rule.matches_path(each, self.zones.cwd)
             for path in self.call.paths

@@ -65,14 +65,17 @@ class Zones:
     def zone(self, path: Path, access: Access = "edit") -> Zone:
         """Where ``path`` lies, which is resolved anew.
 
-        ``guarded`` is inside, but what is there runs code or changes the rules. For ``read``, skill
-        folders and the kept output of our own commands are inside, too.
+        ``guarded`` is inside, but what is there runs code or changes the rules; for ``edit`` so is
+        the agent directory wherever it is. For ``read``, skill folders and the kept output of our
+        own commands are inside, too.
         """
         real = self.real(path)
         if self.is_secret(real):
             return "secret"
         roots = [root for root in self._inside if _is_below(real, root)]
         if any(self._is_guarded(real, root) for root in roots):
+            return "guarded"
+        if access == "edit" and _is_below(real, self._agent_dir):
             return "guarded"
         if roots:
             return "inside"

@@ -211,6 +211,19 @@ def test_a_pattern_that_cannot_be_judged_denies_but_never_allows(zones: Zones) -
     assert decide(call, "ask", rules(allow=["deploy(prod)"]), zones).verdict == "ask"
 
 
+def test_a_rule_about_files_is_not_about_tools_that_touch_none(zones: Zones) -> None:
+    call = Call(tool_name="fetch", kind="read")
+    assert decide(call, "ask", rules(deny=["read(src/**)"]), zones).verdict == "allow"
+    assert decide(call, "ask", rules(deny=["read"]), zones).verdict == "refuse"
+
+
+def test_a_wide_rule_does_not_reach_the_agent_directory(zones: Zones, project: Path) -> None:
+    call = touch("edit", project.parent / "agent/settings.json")
+    assert decide(call, "edits", rules(allow=["edit(/**)"]), zones).verdict == "ask"
+    named = rules(allow=[f"edit({project.parent}/agent/*.json)"])
+    assert decide(call, "edits", named, zones).verdict == "allow"
+
+
 def test_a_rule_that_could_not_be_read_says_so_when_it_refuses(zones: Zones) -> None:
     found, _ = read_rules({"deny": ["bash(rm"]})
     decision = decide(bash("ls"), "full", found, zones)

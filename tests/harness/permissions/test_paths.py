@@ -51,13 +51,13 @@ def zones(root: Path) -> Zones:
         ("more/.git/x", "guarded", "guarded"),
         ("p/.gitignore", "inside", "inside"),
         ("p/.git.x", "inside", "inside"),
-        ("agent/settings.json", "outside", "outside"),
+        ("agent/settings.json", "outside", "guarded"),
         ("agent/auth.json", "secret", "secret"),
         ("agent/Auth.JSON", "secret", "secret"),
         ("agent/models.json", "secret", "secret"),
         ("agent/pi-rpc", "secret", "secret"),
         ("agent/pi-rpc/x/y", "secret", "secret"),
-        ("agent/pi-rpc-2", "outside", "outside"),
+        ("agent/pi-rpc-2", "outside", "guarded"),
     ],
 )
 def test_a_path_lies_where_its_name_says(
