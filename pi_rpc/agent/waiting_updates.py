@@ -40,6 +40,11 @@ class WaitingUpdates:
         """Output was left out here since the last replacement."""
         return self._left_out > 0
 
+    @property
+    def size(self) -> int:
+        """How many characters of new output wait."""
+        return self._size
+
     def add(self, update: ToolExecutionUpdate) -> None:
         """Take an update in."""
         partial = update.partial_result

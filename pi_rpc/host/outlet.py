@@ -25,6 +25,8 @@ Numbered: TypeAlias = tuple[int, AgentEvent]
 Deliver: TypeAlias = Callable[[Sequence[Numbered]], None]
 
 _CROWDED_TICK_S = 0.016
+_MOST_PIECES = 1024
+"""Of text that waits; small ones cost many times what is in them."""
 _DELTAS = (TextDelta, ThinkingDelta, ToolCallDelta)
 
 
@@ -44,6 +46,14 @@ class _Merging:
 
     first: MessageUpdate
     pieces: list[str] = field(default_factory=list)
+    size: int = 0
+    """In characters."""
+
+    def add(self, delta: str) -> None:
+        if len(self.pieces) >= _MOST_PIECES:
+            self.pieces = ["".join(self.pieces)]
+        self.pieces.append(delta)
+        self.size += len(delta)
 
     def takes(self, update: MessageUpdate) -> bool:
         mine, new = self.first.assistant_message_event, update.assistant_message_event
@@ -76,9 +86,12 @@ class _WaitingOutput:
         self._pieces: list[str] = []
         self._token: str | int | UnsetType = UNSET
         self._omitted: int | UnsetType = UNSET
+        self.size = 0
+        """In characters."""
 
     def add(self, output: BashOutput) -> None:
         self._pieces.append(output.delta)
+        self.size += len(output.delta)
         self._token = output.token
         if output.omitted_bytes is not UNSET:
             self._omitted = output.omitted_bytes
@@ -149,6 +162,12 @@ class EventOutlet:
         self.merged = 0
         """How many deltas and updates became part of another one."""
 
+    @property
+    def waiting_size(self) -> int:
+        """How much text waits to be merged with more, in characters."""
+        size = 0 if self._merging is None else self._merging.size
+        return size + sum(each.size for each in self._updates.values())
+
     def take(self, events: Sequence[AgentEvent]) -> None:
         """Hand on ``events`` in order, now or merged a little later."""
         if self._opt_out:
@@ -193,7 +212,7 @@ class EventOutlet:
             self.merged += 1
         event = update.assistant_message_event
         assert isinstance(event, _DELTAS)
-        self._merging.pieces.append(event.delta)
+        self._merging.add(event.delta)
         self._flush_when_due(self._last_delta + self._interval)
 
     def _merge_update(self, event: ToolExecutionUpdate | BashOutput) -> None:

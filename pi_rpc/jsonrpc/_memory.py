@@ -44,6 +44,7 @@ class MemoryTransport:
         self._other: MemoryTransport | None = None
         self._unframed: list[bytes] = []
         self._outgoing = bytearray()
+        self._sent_bytes = 0
         self._input_ended = False
         self._output_ended = False
 
@@ -54,6 +55,10 @@ class MemoryTransport:
     @property
     def waiting_bytes(self) -> int:
         return len(self._outgoing)
+
+    @property
+    def sent_bytes(self) -> int:
+        return self._sent_bytes
 
     @property
     def closed(self) -> bool:
@@ -96,6 +101,7 @@ class MemoryTransport:
         """Sends bytes as they are."""
         if not self._output_ended:
             self._outgoing += data
+            self._sent_bytes += len(data)
             self._joint.changed()
 
     async def drained(self) -> None:

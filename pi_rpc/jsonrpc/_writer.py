@@ -50,6 +50,7 @@ class Writer:
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._waiters: list[tuple[int, asyncio.Future[None]]] = []
+        self._sent_bytes = 0
         self._connection: socket.socket | None = None
         self._write_at_once = self._quick_way(os.fstat(fd).st_mode)
 
@@ -57,6 +58,11 @@ class Writer:
     def waiting_bytes(self) -> int:
         """How much has not been taken by the system yet."""
         return self._waiting_bytes
+
+    @property
+    def sent_bytes(self) -> int:
+        """How much was given to ``write``, what waits included."""
+        return self._sent_bytes
 
     @property
     def closed(self) -> bool:
@@ -74,6 +80,7 @@ class Writer:
         """Writes or queues. Never blocks, never raises; after the end it does nothing."""
         if self._broken or self._closed or not data:
             return
+        self._sent_bytes += len(data)
         if not self._waiting_bytes and self._write_at_once is not None:
             try:
                 written = self._write_at_once(data)

@@ -132,6 +132,11 @@ class Peer:
         return self._transport.waiting_bytes
 
     @property
+    def sent_bytes(self) -> int:
+        """How much output there was in all, what has not left yet included."""
+        return self._transport.sent_bytes
+
+    @property
     def in_flight(self) -> int:
         """How many requests of the other end have no answer yet."""
         return len(self._in_flight)

@@ -41,6 +41,10 @@ class Transport(Protocol):
         """How much of what was sent has not left yet."""
 
     @property
+    def sent_bytes(self) -> int:
+        """How much was sent in all, what has not left yet included."""
+
+    @property
     def closed(self) -> bool:
         """Nothing that is sent gets out any more."""
 
@@ -148,6 +152,10 @@ class StdioTransport:
     @property
     def waiting_bytes(self) -> int:
         return self._writer.waiting_bytes
+
+    @property
+    def sent_bytes(self) -> int:
+        return self._writer.sent_bytes
 
     @property
     def closed(self) -> bool:

@@ -1,7 +1,8 @@
 """What a client hears: events of every session, merged, numbered, encoded.
 
 Owns the step from in-process events to ``agent/event`` frames for one client, the repetition of
-events that it missed, and the pressure that holds a session's run while that client is slow.
+events that it missed, and the pressure that holds a session's run while that client is slow and
+the session has filled its share of what waits.
 Merging and numbering are ``pi_rpc.host.outlet``'s, what is kept for repetition
 ``pi_rpc.host.history``'s, wire forms ``pi_rpc.protocol``'s.
 """
@@ -24,12 +25,17 @@ from pi_rpc.protocol.encode import encode, encode_event, encode_update
 from pi_rpc.protocol.events import MessageUpdate as MessageUpdateOnWire
 from pi_rpc.protocol.handshake import EventPreferences as WantedEvents
 from pi_rpc.protocol.history import RepeatedEvent, SessionEventsResult
+from pi_rpc.server.backlog import Backlog
 from pi_rpc.server.statistics import SessionCounters, Statistics
 
 __all__ = ["EventStream"]
 
 _MOST_PATIENCE_S = 0.008
 _PRESSURE_BYTES = 1024 * 1024
+"""With more output waiting, deltas merge, and sessions that have filled their share wait."""
+_SHARE_BYTES = 256 * 1024
+_SHARES_BYTES = 16 * 1024 * 1024
+"""Many sessions have smaller shares: all together they stay below this."""
 _DELTAS = (TextDelta, ThinkingDelta, ToolCallDelta)
 _EVENT = b',"event":'
 
@@ -53,18 +59,26 @@ class EventStream:
         encoder = _SessionEncoder(hosted.id, self._wanted)
         history = EventHistory()
         counters = self._statistics.session(hosted.id)
+        backlog = Backlog(self._peer)
 
         def deliver(numbered: Sequence[Numbered]) -> None:
             frames = encoder.frames(numbered)
             history.add(numbered, frames)
             self._peer.send_frames(frames)
+            size = sum(map(len, frames))
+            backlog.sent(size)
             counters.events += len(frames)
-            counters.bytes += sum(map(len, frames))
+            counters.bytes += size
+
+        async def pressure() -> None:
+            # Sessions that say little go on, as long as their own share lasts.
+            if self._crowded() and outlet.waiting_size + backlog.size > self._share():
+                await self._peer.drained()
 
         outlet = EventOutlet(deliver, self._preferences, self._ticker, self._crowded)
         self._outlets[hosted] = outlet
         self._histories[hosted] = history
-        hosted.pressure = self._pressure
+        hosted.pressure = pressure
         hosted.harness.file_changes.watches_commands = "files_changed" not in self._wanted.opt_out
         # The client waits that long for the next delta anyway; half of it is not noticed.
         patience_s = min(self._wanted.min_interval_ms / 2000, _MOST_PATIENCE_S)
@@ -132,9 +146,8 @@ class EventStream:
     def _crowded(self) -> bool:
         return self._peer.waiting_bytes > _PRESSURE_BYTES
 
-    async def _pressure(self) -> None:
-        if self._crowded():
-            await self._peer.drained()
+    def _share(self) -> int:
+        return min(_SHARE_BYTES, _SHARES_BYTES // max(1, len(self._outlets)))
 
 
 class _SessionEncoder:

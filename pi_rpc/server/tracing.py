@@ -167,6 +167,10 @@ class TracedTransport:
         return self._transport.waiting_bytes
 
     @property
+    def sent_bytes(self) -> int:
+        return self._transport.sent_bytes
+
+    @property
     def closed(self) -> bool:
         return self._transport.closed
 
