@@ -165,22 +165,24 @@ class SessionCore:
     def usage_fields(self) -> dict[str, Any]:
         """``contextUsage``, ``tokens`` and ``cost`` as the session's state has them."""
         usage = self.totals.usage
-        fields: dict[str, Any] = {
-            "tokens": {
-                "input": usage.input,
-                "output": usage.output,
-                "cacheRead": usage.cache_read,
-                "cacheWrite": usage.cache_write,
-                "total": usage.total_tokens,
-            },
-            "cost": usage.cost.total,
+        tokens = {
+            "input": usage.input,
+            "output": usage.output,
+            "cacheRead": usage.cache_read,
+            "cacheWrite": usage.cache_write,
+            "total": usage.total_tokens,
         }
+        if usage.cache_write_1h:
+            tokens["cacheWrite1h"] = usage.cache_write_1h
+        if usage.reasoning:
+            tokens["reasoning"] = usage.reasoning
+        fields: dict[str, Any] = {"tokens": tokens, "cost": usage.cost.total}
         if (context := self.context_usage()) is not None:
-            tokens, window = context
+            held, window = context
             fields["contextUsage"] = {
-                "tokens": tokens,
+                "tokens": held,
                 "contextWindow": window,
-                "percent": round(100 * tokens / window, 2) if window else None,
+                "percent": round(100 * held / window, 2) if window else None,
             }
         return fields
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, TypeGuard
 
 import msgspec
+from msgspec import UNSET
 
 from pi_rpc.agent.messages import (
     BashExecutionMessage,
@@ -68,6 +69,8 @@ def add_usage(one: Usage, other: Usage) -> Usage:
         cache_read=one.cache_read + other.cache_read,
         cache_write=one.cache_write + other.cache_write,
         total_tokens=one.total_tokens + other.total_tokens,
+        cache_write_1h=(one.cache_write_1h or 0) + (other.cache_write_1h or 0) or UNSET,
+        reasoning=(one.reasoning or 0) + (other.reasoning or 0) or UNSET,
         cost=UsageCost(
             input=one.cost.input + other.cost.input,
             output=one.cost.output + other.cost.output,

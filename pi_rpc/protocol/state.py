@@ -4,7 +4,7 @@ Owns the shapes only; who fills them in is the host's and the server's business.
 
 from typing import Any
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, UnsetType, field
 
 from pi_rpc.agent.events import Queue
 from pi_rpc.llm.messages import AssistantMessage, ThinkingLevel, Wire
@@ -65,6 +65,10 @@ class TokenTotals(Wire, frozen=True, kw_only=True):
     """Input tokens written to the prompt cache."""
     total: int
     """All of them."""
+    cache_write_1h: int | UnsetType = field(default=UNSET, name="cacheWrite1h")
+    """Those of `cacheWrite` that were written for an hour."""
+    reasoning: int | UnsetType = UNSET
+    """Those of `output` that were reasoning."""
 
 
 class LiveTool(Wire, frozen=True, kw_only=True):

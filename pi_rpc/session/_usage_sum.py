@@ -6,7 +6,7 @@ Owns which entries count and the sums. Does not own prices, nor what one run use
 from collections.abc import Sequence
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
 from pi_rpc.llm.messages import AssistantMessage, ToolResultMessage, Usage, UsageCost
 from pi_rpc.session._repair import plain_object, repaired_usage
@@ -47,6 +47,8 @@ class _Usage(Struct, gc=False):
     cacheRead: float = 0  # noqa: N815
     cacheWrite: float = 0  # noqa: N815
     totalTokens: float = 0  # noqa: N815
+    cacheWrite1h: float = 0  # noqa: N815
+    reasoning: float = 0
 
 
 _decode_many = msgspec.json.Decoder(list[_Usage]).decode
@@ -61,7 +63,7 @@ class UsageSum:
     """Sums of usages."""
 
     def __init__(self) -> None:
-        self._tokens = [0, 0, 0, 0, 0]
+        self._tokens = [0] * 7
         self._cost = [0.0, 0.0, 0.0, 0.0, 0.0]
 
     def add(self, usage: Usage) -> None:
@@ -72,6 +74,8 @@ class UsageSum:
         tokens[2] += usage.cache_read
         tokens[3] += usage.cache_write
         tokens[4] += usage.total_tokens
+        tokens[5] += usage.cache_write_1h or 0
+        tokens[6] += usage.reasoning or 0
         costs[0] += cost.input
         costs[1] += cost.output
         costs[2] += cost.cache_read
@@ -90,6 +94,8 @@ class UsageSum:
         tokens[2] += int(sum([each.cacheRead for each in many]))
         tokens[3] += int(sum([each.cacheWrite for each in many]))
         tokens[4] += int(sum([each.totalTokens for each in many]))
+        tokens[5] += int(sum([each.cacheWrite1h for each in many]))
+        tokens[6] += int(sum([each.reasoning for each in many]))
         costs[0] += sum([each.cost.input for each in many])
         costs[1] += sum([each.cost.output for each in many])
         costs[2] += sum([each.cost.cacheRead for each in many])
@@ -105,6 +111,8 @@ class UsageSum:
             cache_read=tokens[2],
             cache_write=tokens[3],
             total_tokens=tokens[4],
+            cache_write_1h=tokens[5] or UNSET,
+            reasoning=tokens[6] or UNSET,
             cost=UsageCost(
                 input=cost[0],
                 output=cost[1],

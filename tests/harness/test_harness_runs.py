@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import msgspec
 import pytest
 
 from pi_rpc.agent.events import (
@@ -22,9 +23,11 @@ from pi_rpc.harness.errors import HarnessError
 from pi_rpc.harness.inputs import PromptInput
 from pi_rpc.harness.queue import QueuedMessage
 from pi_rpc.harness.runs import Limits, Run, RunOutcome
-from pi_rpc.llm.messages import ToolResultMessage
+from pi_rpc.harness.usage import Totals
+from pi_rpc.llm.messages import ToolResultMessage, Usage
 from pi_rpc.llm.provider import StreamOptions
 from pi_rpc.llm.scripted import error, text, tool_call, until, usage
+from pi_rpc.session.entries import UsageEntry, iso_now
 from pi_rpc.session.memory import MemorySession
 from pi_rpc.session.storage import SessionStorageError
 from tests.agent.stage import tool
@@ -353,6 +356,25 @@ async def test_a_run_at_its_time_limit_ends_with_limit() -> None:
         outcome = await settled(here.harness.prompt(PromptInput("go")))
         assert (outcome.stop_reason, outcome.aborted) == ("limit", False)
         assert outcome.text == "half"
+
+
+async def test_what_is_part_of_a_number_is_added_up_too_in_a_run_and_in_a_session() -> None:
+    part = msgspec.structs.replace(Usage.ZERO, output=5, cache_write=9, total_tokens=14)
+    whole = msgspec.structs.replace(part, reasoning=3, cache_write_1h=4)
+    totals = Totals()
+    for each in (part, whole, whole):
+        totals.add(each)
+    assert (totals.usage.reasoning, totals.usage.cache_write_1h) == (6, 8)
+    session = MemorySession(Path.cwd())
+    for used in (part, whole, whole):
+        fields: Any = {"kind": "test", "provider": "p", "model": "m", "usage": used}
+        place: Any = {"id": session.new_id(), "parent_id": session.leaf_id, "timestamp": iso_now()}
+        await session.append(UsageEntry(**place, **fields))
+    async with hall([], session=session) as here:
+        assert here.harness.usage_fields()["tokens"] == {
+            "input": 0, "output": 15, "cacheRead": 0, "cacheWrite": 27, "total": 42,
+            "cacheWrite1h": 8, "reasoning": 6,
+        }  # fmt: skip
 
 
 async def test_a_cost_limit_counts_what_the_run_used() -> None:
