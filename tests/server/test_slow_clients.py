@@ -43,8 +43,8 @@ def wait_until_it_rests(process: psutil.Process) -> None:
 
 
 def stored(home: Path, session_id: str) -> list[dict[str, Any]]:
-    (path,) = [each for each in session_files(home) if session_id in each.name]
-    return [json.loads(line) for line in path.read_text().splitlines()]
+    paths = [each for each in session_files(home) if session_id in each.name]
+    return [json.loads(line) for path in paths for line in path.read_text().splitlines()]
 
 
 def replies_of(home: Path, session_id: str) -> list[dict[str, Any]]:
@@ -115,6 +115,65 @@ def test_while_a_client_does_not_read_a_run_is_held_and_everything_else_goes_on(
 
 def is_about(frame: dict[str, Any], session_id: str, run: int | None) -> bool:
     return frame.get("id") == run or frame.get("params", {}).get("sessionId") == session_id
+
+
+def test_sessions_that_say_little_go_on_while_another_has_filled_the_pipe(tmp_path: Path) -> None:
+    little: dict[str, Any] = {"repeatText": "ab ", "count": 500}
+    with wire(tmp_path, [[little], [FLOOD]], features=EVERY_DELTA) as client:
+        loud = client.ask("prompt", {"message": "go"})["sessionId"]
+        daemon = psutil.Process(client.process.pid)
+        others = [client.ask("session/new")["sessionId"] for _ in range(3)]
+        before = daemon.memory_info().rss
+
+        flood = client.say("prompt", {"message": "flood"})
+        wait_until_it_rests(daemon)
+        runs = [client.say("prompt", {"message": "go", "sessionId": each}) for each in others]
+        wait_until(lambda: all(len(replies_of(tmp_path, each)) == 1 for each in others))
+        assert len(replies_of(tmp_path, loud)) == 1, "the run was not held"
+
+        # One that says much is held as well, as soon as it has its share of what waits.
+        late = client.say("prompt", {"message": "flood", "sessionId": others[0]})
+        wait_until_it_rests(daemon)
+        assert len(replies_of(tmp_path, others[0])) == 1, "the run was not held"
+        assert daemon.memory_info().rss - before < 16 * MB
+
+        for run in (flood, *runs, late):
+            assert client.answer(run)["result"]["stopReason"] == "stop"
+        for session in (loud, *others):
+            numbers = [number for number, _ in client.numbered(session)]
+            assert numbers == list(range(1, len(numbers) + 1))
+            assert all(streamed == whole for streamed, whole in told(client, session))
+        assert told(client, loud)[1][1] == told(client, others[0])[1][1] == "ab " * FLOOD["count"]
+
+
+def test_whoever_reads_on_after_a_long_pause_gets_the_whole_picture(tmp_path: Path) -> None:
+    with wire(tmp_path, [[say("warm")], [FLOOD]], features=EVERY_DELTA) as client:
+        client.ask("prompt", {"message": "go"})
+        client.say("prompt", {"message": "flood"})
+        wait_until_it_rests(psutil.Process(client.process.pid))
+        state = client.ask("session/state", {"include": ["live"]})
+        heard = client.numbered()
+        assert state["phase"] == "turn"
+        assert [number for number, _ in heard] == list(range(1, state["lastSeq"] + 1))
+        streamed = [
+            event["assistantMessageEvent"]["delta"]
+            for event in client.events("message_update")
+            if event["assistantMessageEvent"]["type"] == "text_delta"
+        ]
+        shown = state["live"]["message"]["content"][0]["text"]
+        assert "warm" + shown == "".join(streamed)
+        assert 0 < len(shown) < len("ab ") * FLOOD["count"]
+
+        repeated = client.ask("session/events", {"sinceSeq": 0})
+        page = client.ask("session/messages")
+        assert repeated["epoch"] == state["epoch"]
+        assert [each["role"] for each in page["messages"]] == ["user", "assistant", "user"]
+        client.ask("abort")
+        numbers = [number for number, _ in client.numbered()]
+        assert numbers == list(range(1, len(numbers) + 1))
+        whole = client.ask("session/messages")["messages"][-1]
+        assert whole["stopReason"] == "aborted"
+        assert whole["content"][0]["text"].startswith(shown)
 
 
 def test_a_client_that_reads_late_still_gets_a_long_reply_whole(tmp_path: Path) -> None:
