@@ -112,6 +112,12 @@ _MORE_STEPS = {
     " valid",
 }
 
+_ALSO_NEEDED = {
+    "amazon-bedrock": ("AWS_REGION",),
+    "azure": ("AZURE_OPENAI_RESOURCE_NAME",),
+}
+"""Variables beside the key."""
+
 _LEFT_OUT = {
     "github-copilot": "its keys are exchanged by a login of Copilot's own, which is not done here",
     "openai-codex": "for subscribers, behind a login and in a dialect of its own"
@@ -179,12 +185,12 @@ them.
 
 ## Providers
 
-Put the key in the variable, or run `pi-rpc auth set` with the provider's id; then name a model:
-`pi-rpc run --model PROVIDER/ID`, or `defaultProvider` and `defaultModel` in `settings.json`.
-Thinking and images say how many of the models can; cached, of how many a price for reading from
-the cache is known.
+The two lines of a provider are its key and a question to its default model. In place of the first,
+`pi-rpc auth set` with the provider's id stores the key; in place of `--model`, `defaultProvider`
+and `defaultModel` in `settings.json` choose for all sessions. Thinking and images say how many of
+the models can; cached, of how many a price for reading from the cache is known.
 
-| provider | id | key | dialects | models | thinking | images | cached | default model |
+| provider | id | key | dialects | models | thinking | images | cached | in two lines |
 |---|---|---|---|---|---|---|---|---|
 """
 
@@ -303,8 +309,16 @@ def _providers() -> Iterator[Sequence[str]]:
             _share(models, [model.reasoning for model in models]),
             _share(models, ["image" in model.input for model in models]),
             _share(models, [model.cost.cache_read > 0 for model in models]),
-            f"`{models[0].id}`",
+            "<br>".join(f"`{line}`" for line in _two_lines(provider, models[0])),
         )
+
+
+def _two_lines(provider: str, model: Model) -> tuple[str, str]:
+    """What is typed into a shell: the key, and a question."""
+    names = ENVIRONMENT_KEYS[provider]
+    key = next((name for name in names if name.endswith("_API_KEY")), names[0])
+    needed = " ".join(f"{name}=…" for name in (key, *_ALSO_NEEDED.get(provider, ())))
+    return f"export {needed}", f'pi-rpc run --model {model.ref} "hello"'
 
 
 def _share(models: Sequence[Model], having: Sequence[bool]) -> str:

@@ -36,6 +36,20 @@ def test_every_provider_of_the_catalogue_has_a_row_with_its_variables() -> None:
         assert all(f"`{name}`" in row for name in ENVIRONMENT_KEYS[provider])
 
 
+def test_every_provider_is_configured_in_two_lines_that_do_it(tmp_path: Path) -> None:
+    rows = [line for line in PAGE.splitlines() if "<br>" in line]
+    asked = []
+    for row in rows:
+        first, second = re.findall(r"`([^`]*)`", row.split("|")[-2])
+        environ = dict.fromkeys(re.findall(r"([A-Z_0-9]+)=…", first), "v")
+        assert first.startswith("export ")
+        (ref,) = re.findall(r'^pi-rpc run --model (\S+) "hello"$', second)
+        registry = ModelRegistry(tmp_path, environ=environ)
+        assert registry.authenticated(registry.find(ref)), row
+        asked.append(ref.partition("/")[0])
+    assert asked == list(provider_names())
+
+
 def test_what_was_never_run_is_marked_wherever_it_is_named() -> None:
     for name, dialect in DIALECTS.items():
         mark = "" if dialect.tried else " †"
