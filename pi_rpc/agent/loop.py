@@ -16,7 +16,7 @@ import dataclasses
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from types import TracebackType
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar, cast
 
 import anyio
 from msgspec import structs
@@ -42,7 +42,7 @@ from pi_rpc.agent.events import (
 from pi_rpc.agent.messages import AgentMessage
 from pi_rpc.agent.tool_calls import ToolBatch
 from pi_rpc.llm.abort import AbortController, AbortSignal
-from pi_rpc.llm.events import AssistantMessageEvent, Done, Failed, Start
+from pi_rpc.llm.events import AssistantMessageEvent, BlockEvent, Done, Failed, Start
 from pi_rpc.llm.messages import AssistantMessage, ToolResultMessage
 from pi_rpc.llm.provider import Context, EventBatches, StreamFn, ToolSpec
 from pi_rpc.llm.stream import AssistantMessageStream, MessageBuilder
@@ -394,17 +394,18 @@ def _translated(
 ) -> tuple[list[LoopEvent], AssistantMessage | None]:
     """A provider batch as loop events, and the final message if it ends the reply."""
     events: list[LoopEvent] = []
-    for event in batch:
-        if isinstance(event, Start):
-            empty = structs.replace(stream.partial, content=[], stop_reason="pending")
-            events.append(MessageStart(message=empty))
-        elif isinstance(event, Done):
-            return events, event.message
-        elif isinstance(event, Failed):
-            return events, event.error
-        else:
-            events.append(MessageUpdate(assistant_message_event=event, stream=stream))
-    return events, None
+    final: AssistantMessage | None = None
+    if batch and isinstance(batch[0], Start):
+        empty = structs.replace(stream.partial, content=[], stop_reason="pending")
+        events.append(MessageStart(message=empty))
+        batch = batch[1:]
+    if batch and isinstance(last := batch[-1], Done | Failed):
+        final = last.message if isinstance(last, Done) else last.error
+        batch = batch[:-1]
+    # Between the two there is nothing but what blocks have to say.
+    blocks = cast("Sequence[BlockEvent]", batch)
+    events += [MessageUpdate(assistant_message_event=event, stream=stream) for event in blocks]
+    return events, final
 
 
 async def _nothing(_builder: MessageBuilder) -> EventBatches:

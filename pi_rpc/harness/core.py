@@ -8,6 +8,7 @@ and heard. Does not own what runs when (``pi_rpc.harness.harness``) nor what a r
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
+from itertools import groupby
 from typing import Any, Literal, TypeAlias
 
 from pi_rpc.agent.events import (
@@ -188,12 +189,12 @@ class SessionCore:
 
     async def take_in(self, run: Run, events: Sequence[AgentEvent]) -> None:
         """What the loop says: store it, fill in ids, tell listeners; wait if they are full."""
-        if type(events[0]) is MessageUpdate and type(events[-1]) is MessageUpdate:
-            # A batch of deltas holds nothing else: a message's start and end come by themselves.
-            self.notify(self.recorder.updates(events))  # type: ignore[arg-type]
-        else:
-            for event in events:
-                await self._take_in_one(run, event)
+        for kind, alike in groupby(events, type):
+            if kind is MessageUpdate:
+                self.notify(self.recorder.updates(alike))  # type: ignore[arg-type]
+            else:
+                for event in alike:
+                    await self._take_in_one(run, event)
         signal = run.controller.signal
         if self.pressure is not None and not signal.aborted:
             # A receiver that has stopped reading must not keep a run from being stopped.
@@ -202,8 +203,6 @@ class SessionCore:
 
     async def _take_in_one(self, run: Run, event: AgentEvent) -> None:
         match event:
-            case MessageUpdate():
-                self.notify(self.recorder.updates([event]))
             case MessageStart():
                 self.notify(self.recorder.start(event))
             case MessageEnd():

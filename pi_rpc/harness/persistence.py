@@ -5,7 +5,7 @@ turn, and the totals that follow from what was stored. Does not own the file (``
 nor what happens when it cannot be written (``pi_rpc.harness.harness`` ends the run).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 import anyio
@@ -77,7 +77,7 @@ class Recorder:
         """``message`` is about to go through the loop and stands for ``prompt``."""
         self._prompts[id(message)] = prompt
 
-    def updates(self, events: Sequence[MessageUpdate]) -> list[MessageUpdate]:
+    def updates(self, events: Iterable[MessageUpdate]) -> list[MessageUpdate]:
         """Growing-message events with the id of the message that grows."""
         message_id = self._message_id
         return [

@@ -7,7 +7,7 @@ I/O, and cheap to import: this runs before anything asynchronous has been loaded
 
 import enum
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import TypeAlias
 
 from pi_rpc.jsonrpc._repair import BOM, salvage
@@ -312,6 +312,17 @@ def encode_frame(framing: Framing, payload: bytes) -> bytes:
     return payload + b"\n"
 
 
-def encode_frames(framing: Framing, payloads: Iterable[bytes]) -> bytes:
+def _has_odd_line_ends(lines: bytes) -> bool:
+    return b"\r" in lines or (
+        not lines.isascii() and any(end in lines for end, _ in _UNICODE_LINE_ENDS)
+    )
+
+
+def encode_frames(framing: Framing, payloads: Sequence[bytes]) -> bytes:
     """Several JSON values, one after the other."""
+    if framing is Framing.LINES and len(payloads) > 1:
+        lines = b"\n".join([*payloads, b""])
+        # One look at all of them: what would have to be replaced is rare.
+        if lines.count(b"\n") == len(payloads) and not _has_odd_line_ends(lines):
+            return lines
     return b"".join([encode_frame(framing, payload) for payload in payloads])

@@ -203,6 +203,15 @@ def test_a_line_has_no_line_end_of_any_kind_within() -> None:
     assert "é".encode() in line
 
 
+@given(st.lists(st.text("ab\r\n\u0085\u2028é"), max_size=4), st.sampled_from(list(Framing)))
+def test_frames_sent_in_one_go_are_the_same_as_one_by_one(
+    texts: list[str], framing: Framing
+) -> None:
+    payloads = [text.encode() for text in texts]
+    one_by_one = [encode_frame(framing, payload) for payload in payloads]
+    assert encode_frames(framing, payloads) == b"".join(one_by_one)
+
+
 def test_headers_count_bytes_and_change_nothing() -> None:
     payload = '{"a":"\u2028é"}'.encode()
     assert encode_frame(Framing.HEADERS, payload) == b"Content-Length: 13\r\n\r\n" + payload

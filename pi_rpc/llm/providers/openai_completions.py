@@ -7,10 +7,10 @@ credential is sent, as local servers want it.
 
 import uuid
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
-from msgspec import UNSET, Struct
+from msgspec import UNSET, Meta, Struct
 
 from pi_rpc.llm._lenient_json import UNREADABLE, read_json
 from pi_rpc.llm.errors import (
@@ -104,7 +104,31 @@ class _Chunk(Struct, gc=False):
     message: Any = None
 
 
+class _WordsDelta(Struct, gc=False):
+    content: Annotated[str, Meta(min_length=1)]
+    reasoning_content: None = None
+    reasoning: None = None
+    reasoning_text: None = None
+    tool_calls: None = None
+    reasoning_details: None = None
+
+
+class _WordsChoice(Struct, gc=False):
+    delta: _WordsDelta
+    finish_reason: None = None
+    usage: None = None
+
+
+class _Words(Struct, gc=False):
+    """A chunk that brings more of a text and nothing else, as nearly all do."""
+
+    choices: tuple[_WordsChoice]
+    usage: None = None
+    error: None = None
+
+
 _decoder = msgspec.json.Decoder(_Chunk)
+_words_decoder = msgspec.json.Decoder(_Words)
 _any_decoder = msgspec.json.Decoder()
 
 
@@ -180,24 +204,45 @@ class _Reader:
     def read(self, events: list[SseEvent]) -> list[AssistantMessageEvent]:
         """The block events of one network read. Raises what the provider reports, or malformed."""
         out: list[AssistantMessageEvent] = []
-        decode = _decoder.decode
+        words: list[str] = []
+        decode_words = _words_decoder.decode
+        is_plain = True
         for _, data in events:
-            try:
-                chunk = decode(data)
-            except UNREADABLE:
-                if data.startswith(b"[DONE]"):
-                    self.done = True
-                    break
-                chunk = self._read_patiently(data)
-            choices = chunk.choices
-            if chunk.error or not choices or chunk.usage:
-                self._note(chunk)
-            if not choices:
-                continue
+            if is_plain and self._kind == "text" and self._named:
+                try:
+                    words.append(decode_words(data).choices[0].delta.content)
+                    continue
+                except UNREADABLE:
+                    # It is of another kind, and so is what comes with it, mostly.
+                    is_plain = False
+                    self._flush(words, out)
+            if not self._read_chunk(data, out):
+                self.done = True
+                break
+        self._flush(words, out)
+        return out
+
+    def _flush(self, words: list[str], out: list[AssistantMessageEvent]) -> None:
+        if words:
+            out += self._builder.texts(self._block, words)
+            words.clear()
+
+    def _read_chunk(self, data: bytes, out: list[AssistantMessageEvent]) -> bool:
+        """Read a chunk of any kind; False for the closing marker."""
+        try:
+            chunk = _decoder.decode(data)
+        except UNREADABLE:
+            if data.startswith(b"[DONE]"):
+                return False
+            chunk = self._read_patiently(data)
+        choices = chunk.choices
+        if chunk.error or not choices or chunk.usage:
+            self._note(chunk)
+        if choices:
             if not self._named:
                 self._note_names(chunk)
             self._read_choice(choices[0], out)
-        return out
+        return True
 
     def _read_patiently(self, data: bytes) -> _Chunk:
         """A chunk that is no plain JSON; an empty one where it does not matter any more."""
