@@ -57,6 +57,8 @@ UNUSABLE: list[tuple[HookType, Any]] = [
     ("tool_call", h.ToolCallHookResult(block=True, reason=3)),  # type: ignore[arg-type]
     ("tool_call", h.ToolCallHookResult(input="ls")),  # type: ignore[arg-type]
     ("tool_call", h.ToolCallHookResult(input={"a": ANY})),
+    ("tool_call", h.ToolCallHookResult(decision="deny")),  # type: ignore[arg-type]
+    ("tool_call", h.ToolCallHookResult(decision=True)),  # type: ignore[arg-type]
     ("tool_result", h.ToolResultHookResult(content="text")),  # type: ignore[arg-type]
     ("tool_result", h.ToolResultHookResult(content=["text"])),  # type: ignore[list-item]
     ("tool_result", h.ToolResultHookResult(details=ANY)),

@@ -193,6 +193,32 @@ async def test_the_hook_that_decides_about_tools_blocks_when_it_fails(
     assert asked == []
 
 
+@pytest.mark.parametrize(
+    ("said", "heard"),
+    [
+        ([{}], None),
+        ([{"decision": "allow"}], "allow"),
+        ([{"decision": "allow"}, {}], "allow"),
+        ([{"decision": "ask"}, {"decision": "allow"}], "ask"),
+        ([{"decision": "allow"}, {"decision": "ask"}], "ask"),
+        # What it was allowed for is not what will run.
+        ([{"decision": "allow"}, {"input": {"command": "rm"}}], None),
+        ([{"decision": "ask"}, {"input": {"command": "rm"}}], "ask"),
+        ([{"input": {"command": "rm"}, "decision": "allow"}], "allow"),
+    ],
+)
+async def test_hooks_together_say_whether_the_person_is_asked(
+    said: list[dict[str, Any]], heard: str | None
+) -> None:
+    desk = Desk()
+    for each in said:
+        result = ToolCallHookResult(**each)
+        desk.on("tool_call", lambda _, result=result: result)
+    decision = await desk.decide(command="ls")
+    assert decision is not None
+    assert decision.decision == heard
+
+
 async def test_a_hook_that_outlasts_its_time_limit_is_left_behind() -> None:
     desk, release, left = Desk(), threading.Event(), threading.Event()
 
