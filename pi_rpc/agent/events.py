@@ -107,7 +107,9 @@ class MessageStart(Wire, tag_field="type", tag="message_start", frozen=True, kw_
     """The id its sender gave it."""
 
 
-class MessageUpdate(Struct, kw_only=True, frozen=True, tag_field="type", tag="message_update"):
+class MessageUpdate(
+    Struct, kw_only=True, frozen=True, tag_field="type", tag="message_update", gc=False
+):
     """An assistant message grew. In-process only; see ``pi_rpc.protocol.events`` for the wire
     form."""
 

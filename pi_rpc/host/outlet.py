@@ -9,7 +9,7 @@ one (``pi_rpc.agent.waiting_updates``), encoding, nor the timer (``Ticker``'s ow
 import math
 import time
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import anyio
@@ -45,23 +45,25 @@ class _Merging:
     """A delta that waits, and what was added to it."""
 
     first: MessageUpdate
-    pieces: list[str] = field(default_factory=list)
-    size: int = 0
+    pieces: list[str]
+    size: int
     """In characters."""
 
-    def add(self, delta: str) -> None:
+    def takes(self, update: MessageUpdate) -> bool:
+        """Take ``update`` in if it is a delta of the same block; whether it is one."""
+        mine, new = self.first.assistant_message_event, update.assistant_message_event
+        if (
+            type(new) is not type(mine)
+            or new.content_index != mine.content_index
+            or update.message_id != self.first.message_id
+        ):
+            return False
+        delta: str = new.delta  # type: ignore[union-attr] # it is of the type of a delta
         if len(self.pieces) >= _MOST_PIECES:
             self.pieces = ["".join(self.pieces)]
         self.pieces.append(delta)
         self.size += len(delta)
-
-    def takes(self, update: MessageUpdate) -> bool:
-        mine, new = self.first.assistant_message_event, update.assistant_message_event
-        return (
-            type(mine) is type(new)
-            and mine.content_index == new.content_index
-            and self.first.message_id == update.message_id
-        )
+        return True
 
     def merged(self) -> MessageUpdate:
         event = self.first.assistant_message_event
@@ -177,13 +179,18 @@ class EventOutlet:
             self._send(events)
             return
         for event in events:
-            if type(event) is MessageUpdate and isinstance(event.assistant_message_event, _DELTAS):
-                self._merge(event)
+            if type(event) is MessageUpdate:
+                # The hot path: one more delta of the block that waits.
+                if self._merging is not None and self._merging.takes(event):
+                    self.merged += 1
+                else:
+                    self._begin_merging(event)
             elif isinstance(event, ToolExecutionUpdate | BashOutput):
                 self._merge_update(event)
             else:
-                self.flush()
-                self._send([event])
+                self._send_whole(event)
+        if self._merging is not None:
+            self._flush_when_due(self._last_delta + self._interval)
 
     def flush(self) -> None:
         """Hand on what waits to be merged with more."""
@@ -203,17 +210,17 @@ class EventOutlet:
         else:
             self.flush()
 
-    def _merge(self, update: MessageUpdate) -> None:
-        if self._updates or (self._merging is not None and not self._merging.takes(update)):
-            self.flush()
-        if self._merging is None:
-            self._merging = _Merging(update)
-        else:
-            self.merged += 1
+    def _begin_merging(self, update: MessageUpdate) -> None:
         event = update.assistant_message_event
-        assert isinstance(event, _DELTAS)
-        self._merging.add(event.delta)
-        self._flush_when_due(self._last_delta + self._interval)
+        if isinstance(event, _DELTAS):
+            self.flush()
+            self._merging = _Merging(update, [event.delta], len(event.delta))
+        else:
+            self._send_whole(update)
+
+    def _send_whole(self, event: AgentEvent) -> None:
+        self.flush()
+        self._send([event])
 
     def _merge_update(self, event: ToolExecutionUpdate | BashOutput) -> None:
         if self._merging is not None:

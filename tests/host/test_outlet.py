@@ -134,6 +134,18 @@ def test_a_delta_that_comes_after_the_interval_goes_out_at_once(bench: Any) -> N
     assert it.deltas == ["a", "b"]
 
 
+def test_deltas_that_come_together_go_out_at_once_as_one(bench: Any) -> None:
+    it = bench(min_interval_ms=16)
+    it.outlet.take(words("a", "b", "c"))
+    assert it.deltas == ["abc"]
+    assert it.outlet.merged == 2
+    it.outlet.take(words("d", "e"))
+    assert it.deltas == ["abc"]
+    assert it.outlet.waiting_size == 2
+    it.pass_time(0.017)
+    assert it.deltas == ["abc", "de"]
+
+
 def test_deltas_of_another_block_kind_or_message_are_never_merged(bench: Any) -> None:
     it = bench(min_interval_ms=1000)
     one = update(TextDelta(content_index=0, delta="a"))
@@ -165,7 +177,8 @@ def test_deltas_of_another_block_kind_or_message_are_never_merged(bench: Any) ->
 
 def test_whatever_is_no_delta_sends_what_waits_before_it(bench: Any) -> None:
     it = bench(min_interval_ms=1000)
-    it.outlet.take(words("a", "b", "c"))
+    it.outlet.take(words("a"))
+    it.outlet.take(words("b", "c"))
     it.outlet.take([TurnStart()])
     assert it.deltas == ["a", "bc"]
     assert isinstance(it.events[-1], TurnStart)
@@ -226,7 +239,8 @@ def test_types_that_were_opted_out_of_leave_no_gap_in_the_numbers(bench: Any) ->
 
 def test_a_number_is_given_when_an_event_is_handed_on(bench: Any) -> None:
     it = bench(min_interval_ms=1000)
-    it.outlet.take(words("a", "b", "c"))
+    it.outlet.take(words("a"))
+    it.outlet.take(words("b", "c"))
     assert it.outlet.seq == 1
     it.outlet.flush()
     it.outlet.flush()
