@@ -48,6 +48,7 @@ import os
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -105,6 +106,8 @@ __all__ = [
 ]
 
 _SCRIPT_VARIABLE = "PI_RPC_SCRIPT"
+_CACHED_SESSIONS = 64
+"""Of so many sessions, those that asked last, it is known what they had asked before."""
 _MAX_SCRIPT_BYTES = 64 * 1024 * 1024
 ScriptedReply: TypeAlias = Reply | Callable[[Context, StreamOptions], Reply | Awaitable[Reply]]
 """A reply, or a function that makes one from what was asked."""
@@ -202,6 +205,7 @@ class _LoadedFile:
     replies: list[ScriptedReply]
     repeat: bool
     sessions: dict[str, _Progress] = field(default_factory=dict)
+    """By id; the one that asked last comes last."""
 
 
 _files: dict[str, _LoadedFile] = {}
@@ -220,7 +224,12 @@ async def stream(
         _files[path] = await _load(path)
     script = _files[path]
     session = (options.session_id or "").partition("#")[0]
-    progress = script.sessions.setdefault(session, _Progress())
+    progress = script.sessions.pop(session, None) or _Progress()
+    script.sessions[session] = progress
+    for older in islice(reversed(script.sessions.values()), _CACHED_SESSIONS, None):
+        if not older.prompts:
+            break
+        older.prompts.clear()
     playing = _play(_Script(script.replies, script.repeat, progress), context, options, builder)
     async with aclosing(playing):
         async for batch in playing:

@@ -106,12 +106,14 @@ def wire(
     replies: Sequence[Sequence[Frame]] = (),
     *arguments: str,
     features: Any = None,
+    repeat: bool = False,
     environ: dict[str, str] | None = None,
 ) -> Iterator[Wire]:
     """A daemon that was initialized with ``features`` as the client's capabilities."""
     variables = {**os.environ, "PI_CODING_AGENT_DIR": str(home), **(environ or {})}
     script = home / "script.json"
-    script.write_text(json.dumps({"replies": [{"steps": list(steps)} for steps in replies]}))
+    steps = [{"steps": list(steps)} for steps in replies]
+    script.write_text(json.dumps({"replies": steps, "repeat": repeat}))
     variables["PI_RPC_SCRIPT"] = str(script)
     process = subprocess.Popen(
         [*DAEMON, *arguments],

@@ -82,6 +82,7 @@ async def handle_delete(connection: Connection, request: Request) -> Empty:
     params = decode_params(f.SessionDeleteParams, request.params)
     request.on_cancel(lambda: None)
     await connection.host.delete(params.session_id)
+    connection.statistics.forget(params.session_id)
     return Empty()
 
 

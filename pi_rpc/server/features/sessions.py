@@ -171,6 +171,7 @@ async def handle_close(connection: Connection, request: Request) -> Empty:
     """Let go of a session; the file stays."""
     params = decode_params(r.SessionCloseParams, request.params)
     await connection.host.close(params.session_id)
+    connection.statistics.forget(params.session_id)
     return Empty()
 
 
