@@ -5,6 +5,7 @@ Owns the step from the ``PermissionAsker`` port to ``permission/request``, or to
 none. Sending and waiting is ``pi_rpc.server.questions``'.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from msgspec import UNSET, UnsetType
@@ -28,6 +29,8 @@ __all__ = ["ClientPermissions"]
 _MOST_ASKED = 500
 """Characters of what is asked about, beyond which a message only offers to decide once."""
 _MOST_SHOWN = 2000
+_MOST_TEXT = 8 * 1024 * 1024
+"""Characters of edits in a question; no person reads more, and no frame may grow without bound."""
 _WARNING = 2
 
 
@@ -74,8 +77,8 @@ class ClientPermissions:
             args=request.args,
             locations=list(request.locations),
             options=[_choice(each) for each in request.options],
-            edits=[_edit(each) for each in request.edits] or UNSET,
-            reason=request.reason or UNSET,
+            edits=_edits(request.edits) or UNSET,
+            reason=_reason(request) or UNSET,
         )
         answer = await self._questions.ask(p.PERMISSION_REQUEST, params, self._hosted)
         if answer is None or answer.cancelled or answer.option_id is UNSET:
@@ -136,10 +139,26 @@ def _choice(option: PermissionOption) -> p.PermissionChoice:
     )
 
 
-def _edit(edit: ProposedEdit) -> p.PermissionEdit:
+def _edits(edits: Sequence[ProposedEdit]) -> list[p.PermissionEdit]:
+    """As much of ``edits`` as can be shown: old texts go first, then all of it."""
+    new = sum(len(each.new_text) for each in edits)
+    if new > _MOST_TEXT:
+        return []
+    whole = new + sum(len(each.old_text or "") for each in edits) <= _MOST_TEXT
+    return [_edit(each, whole=whole) for each in edits]
+
+
+def _reason(request: PermissionRequest) -> str:
+    """Why it is asked; and that what would be written is not shown, where it is not."""
+    if not request.edits or _edits(request.edits):
+        return request.reason
+    return f"{request.reason} What would be written is too large to be shown.".strip()
+
+
+def _edit(edit: ProposedEdit, *, whole: bool) -> p.PermissionEdit:
     return p.PermissionEdit(
         uri=edit.path.as_uri(),
-        old_text=UNSET if edit.old_text is None else edit.old_text,
+        old_text=UNSET if edit.old_text is None or not whole else edit.old_text,
         new_text=edit.new_text,
         version=_or_unset(edit.version),
         is_new=edit.is_new or UNSET,

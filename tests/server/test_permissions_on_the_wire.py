@@ -187,6 +187,29 @@ def test_a_file_that_changed_while_it_was_asked_about_is_asked_about_again(tmp_p
 # --- for longer -----------------------------------------------------------------------------------
 
 
+def test_edits_are_shown_as_far_as_they_are_small_enough(tmp_path: Path) -> None:
+    """The old text goes first, then all of it, and the question says so."""
+    edit = {"oldText": "END", "newText": "end"}
+    replies = [[call("edit", path=name, edits=[edit]) for name in ("half", "large")], DONE]
+    with session(tmp_path, replies) as asked:
+        for name, characters in (("half", 5_000_000), ("large", 9_000_000)):
+            (asked.project / name).write_text("0123456789\n" * (characters // 11) + "END\n")
+        prompt = asked.begin()
+        shown = {}
+        for _ in range(2):
+            question = asked.question()
+            name = Path(question["params"]["locations"][0]["uri"]).name
+            shown[name] = question["params"]
+            asked.client.reply(question, result=option(question, "allow_once"))
+        asked.ends(prompt)
+        assert "oldText" not in shown["half"]["edits"][0]
+        assert shown["half"]["edits"][0]["newText"].endswith("end\n")
+        assert "edits" not in shown["large"]
+        assert "too large to be shown" in shown["large"]["reason"]
+        for name in ("half", "large"):
+            assert (asked.project / name).read_text().endswith("end\n")
+
+
 def test_an_answer_for_the_session_holds_in_it_and_in_no_other(tmp_path: Path) -> None:
     with session(tmp_path, [TOUCH, TOUCH, DONE]) as here:
         prompt = here.begin()
