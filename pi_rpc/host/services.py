@@ -7,8 +7,11 @@ own sessions (``pi_rpc.host.host``).
 import os
 import threading
 from collections.abc import Mapping
-from functools import cached_property
+from contextlib import suppress
+from functools import cached_property, partial
 from pathlib import Path
+
+import anyio
 
 from pi_rpc._os.threads import run_blocking
 from pi_rpc.agent.ports import ToolContext
@@ -16,6 +19,7 @@ from pi_rpc.agent.tool import AgentTool
 from pi_rpc.harness.assembly import Models, choose_model
 from pi_rpc.harness.checkpoint_store import CheckpointStore
 from pi_rpc.harness.credentials import Credentials
+from pi_rpc.harness.errors import HarnessError
 from pi_rpc.harness.extensions import ExtensionSource, installed_extensions
 from pi_rpc.harness.model_registry import ModelRegistry, UnknownModelError
 from pi_rpc.harness.paths import agent_dir
@@ -123,15 +127,32 @@ class Services:
         """What people answered once and for all when they were asked for permission."""
         return RememberedAnswers(self.folder)
 
-    def preload(self) -> None:
-        """Import what a first prompt will need. Takes a while; may run in a thread."""
-        from pi_rpc.agent import arguments
+    async def warm_up(self, model: str | None = None) -> None:
+        """Import, read and make what a first prompt, of ``model`` or the default, will need.
+
+        Takes a while, in threads. What is wrong is told when a session begins.
+        """
+        preload = partial(self._preload, model)
+        address = await anyio.to_thread.run_sync(preload, abandon_on_cancel=True)
         from pi_rpc.llm import http
+
+        await http.prepare(address.partition("://")[0], self.settings.ca_file)
+
+    def _preload(self, name: str | None) -> str:
+        """The address of the usual model's server."""
+        from pi_rpc.agent import arguments
+        from pi_rpc.llm.provider import provider_for
 
         self.tools()
         self.extensions()
         arguments.preload()
-        http.preload()
+        model = None
+        with suppress(HarnessError):
+            model, _ = self.choose_model(name, None)
+        if model is None:
+            return "https://"  # Where most models are, once one has been chosen.
+        provider_for(model.api)
+        return model.base_url
 
     def tools(self) -> dict[str, AgentTool]:
         """Every built-in tool, by name."""

@@ -15,8 +15,9 @@ import re
 import sys
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 import anyio
@@ -47,6 +48,7 @@ __all__ = [
     "host_of",
     "open_events",
     "preload",
+    "prepare",
 ]
 
 _log = logging.getLogger(__name__)
@@ -70,6 +72,7 @@ _HEADER_NAME = re.compile(r"[a-z0-9!#$%&'*+.^_`|~-]+")
 _FRAMING = {"content-length", "transfer-encoding"}
 """Headers that follow from the body."""
 
+_SCHEMES = {"http", "https"}
 _LOOPBACK = ("all://localhost", "all://127.0.0.1", "all://[::1]")
 
 
@@ -133,8 +136,18 @@ class _Clients:
 _clients: RunVar[_Clients] = RunVar("pi_rpc_http_clients")
 
 
+async def prepare(scheme: str, ca_file: str | None = None) -> None:
+    """Make what requests to addresses of ``scheme`` need, ahead of the first one.
+
+    What stands in the way, certificates that cannot be read for instance, the request will tell.
+    """
+    if scheme in _SCHEMES:
+        with suppress(ProviderError):
+            await _client_of(scheme, ca_file)
+
+
 def preload() -> None:
-    """Import what a request needs, ahead of the first one. Blocks: call it in a thread."""
+    """Import the library. Blocks: call it in a thread."""
     if "httpx" in sys.modules:
         return
     # Where rich and click are installed httpx loads them for a command line that nobody uses.
@@ -265,10 +278,8 @@ async def open_events(request: EventRequest) -> AsyncIterator[EventResponse]:
 
 
 async def _send(request: EventRequest) -> "httpx.Response":
-    preload()
-    import httpx
-
     client = await _client(request)
+    import httpx
 
     timeout = httpx.Timeout(
         connect=CONNECT_TIMEOUT_S,
@@ -343,24 +354,30 @@ async def _post(
 
 async def _client(request: EventRequest) -> "httpx.AsyncClient":
     scheme = request.url.partition("://")[0].lower()
-    if scheme not in {"http", "https"} or not host_of(request.url):
+    if scheme not in _SCHEMES or not host_of(request.url):
         raise BadRequestError(
             f"the base URL of {request.provider} is not an address that begins with http:// or "
             "https://"
         )
+    return await _client_of(scheme, request.ca_file)
+
+
+async def _client_of(scheme: str, ca_file: str | None) -> "httpx.AsyncClient":
     clients = _clients.get(None)
     if clients is None:
         clients = _Clients()
         _clients.set(clients)
-    kind = (scheme, request.ca_file)
+    kind = (scheme, ca_file)
     async with clients.lock:
         if kind not in clients.by_kind:
             # Importing the library and reading the certificates takes a tenth of a second.
-            clients.by_kind[kind] = await run_blocking(_make_client, *kind)
+            made = await run_blocking(partial(_make_client, *kind), abandon_on_cancel=True)
+            clients.by_kind[kind] = made
     return clients.by_kind[kind]
 
 
 def _make_client(scheme: str, ca_file: str | None) -> "httpx.AsyncClient":
+    preload()
     import ssl
 
     import httpx

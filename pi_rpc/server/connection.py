@@ -139,6 +139,11 @@ class Connection:
                 return created
             return await self.host.get(self._default_id)
 
+    @property
+    def usual_model(self) -> str | None:
+        """The name of the model of sessions that name none, if it was given."""
+        return self._options.model or self._defaults.model
+
     @cached_property
     def file_search(self) -> "FileSearch":
         """Files by their names; what it knows of a directory is kept for the next question."""

@@ -127,8 +127,8 @@ async def _end_with_client(connection: Connection) -> None:
 
 
 async def _preload(connection: Connection) -> None:
-    """Import what a first prompt needs while the client is busy with the answer to initialize."""
-    await anyio.to_thread.run_sync(connection.services.preload, abandon_on_cancel=True)
+    """Get ready for a first prompt while the client is busy with the answer to initialize."""
+    await connection.services.warm_up(connection.usual_model)
     await connection.services.look_for_local_servers()
 
 
