@@ -76,16 +76,16 @@ ROWS: tuple[Method, ...] = (
     Method(
         name="permission/list",
         exchange="permissions",
-        summary="The rules that hold in a project: of settings, of answers that were to hold always,"
-        " and of those that were to hold for a session that is open.",
+        summary="The rules that hold in a project: of settings, of answers that were to hold"
+        " always, and of those that were to hold for a session that is open.",
         params=p.PermissionListParams,
         result=p.PermissionListResult,
     ),
     Method(
         name="permission/forget",
         exchange="permissions",
-        summary="Forgets an answer that was to hold for longer; it counts at once. Rules of settings"
-        " are changed in their file.",
+        summary="Forgets an answer that was to hold for longer; it counts at once. Rules of"
+        " settings are changed in their file.",
         params=p.PermissionForgetParams,
         result=Empty,
         errors=("storage",),
