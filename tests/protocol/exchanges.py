@@ -6,8 +6,7 @@ where the order of what follows does not depend on time.
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -67,19 +66,6 @@ def settle(home: Path, **settings: Any) -> None:
     folder = home / ".pi" / "agent"
     folder.mkdir(parents=True)
     (folder / "settings.json").write_text(json.dumps(settings))
-
-
-@contextmanager
-def gate(project: Path) -> Iterator[Callable[[], None]]:
-    """A command ``sh check.sh`` that says its piece and waits until what is given is called."""
-    os.mkfifo(project / "gate")
-    (project / "check.sh").write_text("echo '12 tests passed'\nread -r _ < gate\n")
-    # Open for both, so that neither this nor the command waits for the other to open it.
-    both = os.open(project / "gate", os.O_RDWR)
-    try:
-        yield lambda: os.write(both, b"\n") and None
-    finally:
-        os.close(both)
 
 
 def first_prompt(home: Path) -> list[Said]:
@@ -168,7 +154,7 @@ def attachments(home: Path) -> list[Said]:
 
 def queueing(home: Path) -> list[Said]:
     replies = [call("bash", command="sh check.sh"), say("They pass."), say("Done.")]
-    with Conversation(home, replies) as client, gate(client.project) as open_gate:
+    with Conversation(home, replies) as client, client.gate() as open_gate:
         client.begin(wishes(*BRIEF, "message_update", permissionMode="full"))
         prompt = client.send("prompt", {"message": "Do the tests pass?"})
         client.until(lambda frame: "12 tests passed" in str(frame))
@@ -265,7 +251,7 @@ def restoring(home: Path) -> list[Said]:
         found = client.request("checkpoint/list")["result"]["checkpoints"]
         newest = {"checkpointId": found[0]["checkpointId"]}
         client.request("checkpoint/diff", newest)
-        (client.project / "docs" / "valve.md").write_text("It is green, or blue.\n")
+        client.write(client.project / "docs" / "valve.md", "It is green, or blue.\n")
         undo = client.request("checkpoint/restore", newest)["result"]["checkpointId"]
         client.request("checkpoint/restore", {"checkpointId": undo})
         client.request("checkpoint/diff", {"checkpointId": "cp_0"})
@@ -439,7 +425,7 @@ def several_sessions(home: Path) -> list[Said]:
     docs = home / "docs"
     docs.mkdir(parents=True)
     (docs / "check.sh").write_text("echo 'no tests here'\n")
-    with Conversation(home, replies) as client, gate(client.project) as open_gate:
+    with Conversation(home, replies) as client, client.gate() as open_gate:
         client.begin(
             wishes(*BRIEF, "message_update", "tool_execution_update", permissionMode="full")
         )
@@ -492,7 +478,7 @@ def settings(home: Path) -> list[Said]:
 
 def running_commands(home: Path) -> list[Said]:
     replies = [call("bash", command="sh check.sh"), say("They pass."), say("Three.")]
-    with Conversation(home, replies) as client, gate(client.project) as open_gate:
+    with Conversation(home, replies) as client, client.gate() as open_gate:
         client.begin(
             wishes("message_update", "turn_start", "turn_end", "agent_end", permissionMode="full")
         )
@@ -537,7 +523,7 @@ def editing_documents(home: Path) -> list[Said]:
                     shown, version = shown.replace("two", "2"), version + 1
                     client.reply(asked, {"applied": True})
                 case "editor/saveDocument":
-                    path.write_text(shown)
+                    client.write(path, shown)
                     client.reply(asked, {"saved": True})
         assert asked["id"] == prompt
         return client.said
@@ -561,9 +547,8 @@ def looking_for_files(home: Path) -> list[Said]:
     with Conversation(home) as client:
         client.begin()
         for name in ("README.md", "src/boiler.py", "src/boiler_test.py", "build/boiler.o"):
-            (client.project / name).parent.mkdir(exist_ok=True)
-            (client.project / name).touch()
-        (client.project / ".gitignore").write_text("build/\n")
+            client.write(client.project / name, "")
+        client.write(client.project / ".gitignore", "build/\n")
         client.request("file/search", {"query": "boi"})
         client.request("file/search", {"query": "src btest", "limit": 1})
         client.request("file/search", {"query": "", "limit": 2})

@@ -12,10 +12,11 @@ import re
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self, TypeAlias
+from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 ROOT = Path(__file__).resolve().parents[2]
 DEADLINE_S = 20.0
@@ -30,6 +31,10 @@ Said: TypeAlias = tuple[Literal["→", "←"], Frame]
 class Conversation:
     """A daemon in a project of its own, and everything that was said since recording began."""
 
+    witness: "ClassVar[Callable[[Conversation, str, Any], None] | None]" = None
+    """Told of all that happens, recording or not: ``start``, ``→``, ``←``, and what a client does
+    beside talking: ``write``, ``gate`` and ``open``."""
+
     def __init__(
         self, home: Path, replies: Sequence[Sequence[Step]] = (), arguments: Sequence[str] = ()
     ) -> None:
@@ -41,6 +46,8 @@ class Conversation:
         self._number = 0
         self._lines: queue.Queue[bytes] = queue.Queue()
         home.mkdir(parents=True, exist_ok=True)
+        steps = [list(each) for each in replies]
+        self._happened("start", {"replies": steps, "arguments": list(arguments)})
         environment = {
             "HOME": str(home),
             "PATH": os.environ["PATH"],
@@ -50,7 +57,7 @@ class Conversation:
         }
         if replies:
             script = home / "script.json"
-            script.write_text(json.dumps({"replies": [{"steps": list(each)} for each in replies]}))
+            script.write_text(json.dumps({"replies": [{"steps": each} for each in steps]}))
             environment["PI_RPC_SCRIPT"] = str(script)
         self._process = subprocess.Popen(
             [sys.executable, "-m", "pi_rpc", "--stdio", *arguments],
@@ -105,7 +112,7 @@ class Conversation:
 
     def reply(self, question: Frame, result: Any) -> None:
         """Answer a request of the daemon's."""
-        self._put({"jsonrpc": "2.0", "id": question["id"], "result": result})
+        self.put({"jsonrpc": "2.0", "id": question["id"], "result": result})
 
     def answer(self, number: int) -> Frame:
         """Read up to the answer to a request."""
@@ -131,6 +138,7 @@ class Conversation:
             if not line:
                 raise EOFError(f"the daemon ended; it had said {self.said}")
             frame = json.loads(line)
+            self._happened("←", frame)
             if self.recording:
                 self.said.append(("←", frame))
             if wanted(frame):
@@ -139,17 +147,49 @@ class Conversation:
     def end(self) -> int:
         """Read until the daemon has ended; its exit code."""
         while line := self._lines.get(timeout=DEADLINE_S):
+            frame = json.loads(line)
+            self._happened("←", frame)
             if self.recording:
-                self.said.append(("←", json.loads(line)))
+                self.said.append(("←", frame))
         return self._process.wait(DEADLINE_S)
+
+    def write(self, path: Path, text: str) -> None:
+        """Write a file, as an editor beside the daemon would."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        self._happened("write", {"path": str(path.relative_to(self.home)), "text": text})
+
+    @contextmanager
+    def gate(self) -> Iterator[Callable[[], None]]:
+        """``sh check.sh`` in the project says its piece and waits until what is given is called."""
+        os.mkfifo(self.project / "gate")
+        self.write(self.project / "check.sh", "echo '12 tests passed'\nread -r _ < gate\n")
+        self._happened("gate", {})
+        # Open for both, so that neither this nor the command waits for the other to open it.
+        both = os.open(self.project / "gate", os.O_RDWR)
+
+        def open_gate() -> None:
+            self._happened("open", {})
+            os.write(both, b"\n")
+
+        try:
+            yield open_gate
+        finally:
+            os.close(both)
+
+    def _happened(self, what: str, details: Any) -> None:
+        if Conversation.witness is not None:
+            Conversation.witness(self, what, details)
 
     def _write(self, frame: Frame, params: Any) -> None:
         message = {"jsonrpc": "2.0", **frame}
         if params is not None:
             message["params"] = params
-        self._put(message)
+        self.put(message)
 
-    def _put(self, message: Frame) -> None:
+    def put(self, message: Frame) -> None:
+        """Send a frame as it is."""
+        self._happened("→", message)
         if self.recording:
             self.said.append(("→", message))
         assert self._process.stdin is not None
@@ -174,6 +214,16 @@ _NAMES = {
     re.compile(r"(?<![0-9a-f_-])[0-9a-f]{8}(?![0-9a-f-])"): "{:08x}",
 }
 """Ids, the longest kind first, and what stands for the first, second, … of them."""
+SAME_SHAPE = (
+    "00000000-0000-7000-8000-{:012x}",
+    "run_{:012x}",
+    "cp_{:017x}",
+    "rule_{:012x}",
+    "{:016x}",
+    "{:08x}",
+)
+"""What stands for ids where it must be told again that they are some."""
+IDS = re.compile("|".join(each.pattern for each in _NAMES))
 _TOOK = re.compile(r"\bin [0-9.]+ ms\.")
 _ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d([:-])\d\d[:-]\d\d([.-])\d{3}Z")
 _CONSTANT = {
@@ -196,14 +246,23 @@ _CONSTANT = {
 class Placeholders:
     """Puts the same values in place of what differs from run to run. One for each exchange."""
 
-    def __init__(self, home: Path, lists: Mapping[str, int], texts: Mapping[str, int]) -> None:
-        """``lists`` and ``texts``: fields that are cut, and how many items or characters stay."""
+    def __init__(
+        self,
+        home: Path,
+        lists: Mapping[str, int],
+        texts: Mapping[str, int],
+        forms: Iterable[str] = tuple(_NAMES.values()),
+    ) -> None:
+        """``lists`` and ``texts``: fields that are cut, and how many items or characters stay.
+        ``forms``: of the placeholders of each kind of id."""
+        self._forms = tuple(zip(_NAMES, forms, strict=True))
         self._places = {
             str(home): "/home/ada",
             str(home).strip("/").replace("/", "-"): "home-ada",
         }
         self._lists, self._texts = lists, texts
-        self._known: dict[str, str] = {}
+        self.known: dict[str, str] = {}
+        """Ids, and what stands for them."""
         self._counts: dict[str, int] = {}
 
     def of(self, value: Any, key: str = "") -> Any:
@@ -226,7 +285,7 @@ class Placeholders:
     def _text(self, text: str, key: str) -> str:
         for place, name in self._places.items():
             text = text.replace(place, name)
-        for pattern, form in _NAMES.items():
+        for pattern, form in self._forms:
             text = pattern.sub(lambda found, form=form: self._name(found[0], form), text)  # type: ignore[misc]
         text = _ISO.sub(
             lambda found: "2026-01-01T00{0}00{0}00{1}000Z".format(*found.groups()), text
@@ -236,12 +295,12 @@ class Placeholders:
         return text if len(text) <= most else text[:most] + ELISION
 
     def _name(self, found: str, form: str) -> str:
-        if found in self._known.values():
+        if found in self.known.values():
             return found
-        if found not in self._known:
+        if found not in self.known:
             self._counts[form] = number = self._counts.get(form, 0) + 1
-            self._known[found] = form.format(number)
-        return self._known[found]
+            self.known[found] = form.format(number)
+        return self.known[found]
 
 
 # --- the document -------------------------------------------------------------------------------
