@@ -96,6 +96,10 @@ class PermissionAsker(Protocol):
         """
         ...
 
+    def settle(self, tool_call_id: str) -> None:
+        """What is asked about this call needs no answer any more: ``request`` returns None."""
+        ...
+
 
 class NobodyPermits:
     """The ``PermissionAsker`` where nobody can be asked."""
@@ -110,3 +114,6 @@ class NobodyPermits:
         """Always None."""
         del request, timeout_s
         return None
+
+    def settle(self, tool_call_id: str) -> None:
+        """Nothing is asked."""

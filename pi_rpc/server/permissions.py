@@ -44,6 +44,8 @@ class ClientPermissions:
         self._hosted = hosted
         self._questions = questions
         self._shows_messages = shows_messages
+        self._asked: dict[str, str] = {}
+        """The question about each call that waits, by the call's id."""
 
     def can_ask(self) -> bool:
         """The client answers one of the two, as far as is known."""
@@ -55,19 +57,30 @@ class ClientPermissions:
         self, request: PermissionRequest, *, timeout_s: float | None = None
     ) -> PermissionAnswer | None:
         """Ask in the way that the client knows."""
-        if self._questions.can_ask(p.PERMISSION_REQUEST):
-            return await self._requested(request, timeout_s)
-        if self._shows_messages:
-            return await self._shown(request, timeout_s)
-        return None
+        request_id = self._questions.new_id()
+        self._asked[request.tool_call_id] = request_id
+        try:
+            if self._questions.can_ask(p.PERMISSION_REQUEST):
+                return await self._requested(request, request_id, timeout_s)
+            if self._shows_messages:
+                return await self._shown(request, request_id, timeout_s)
+            return None
+        finally:
+            if self._asked.get(request.tool_call_id) == request_id:
+                del self._asked[request.tool_call_id]
+
+    def settle(self, tool_call_id: str) -> None:
+        """The client is told that the question is moot."""
+        if (request_id := self._asked.get(tool_call_id)) is not None:
+            self._questions.settle(request_id)
 
     # --- permission/request ----------------------------------------------------------------------
 
     async def _requested(
-        self, request: PermissionRequest, timeout_s: float | None
+        self, request: PermissionRequest, request_id: str, timeout_s: float | None
     ) -> PermissionAnswer | None:
         params = p.PermissionRequestParams(
-            request_id=self._questions.new_id(),
+            request_id=request_id,
             session_id=self._hosted.id,
             timeout_ms=milliseconds(timeout_s),
             tool_call_id=request.tool_call_id,
@@ -102,7 +115,7 @@ class ClientPermissions:
     # --- window/showMessageRequest ---------------------------------------------------------------
 
     async def _shown(
-        self, request: PermissionRequest, timeout_s: float | None
+        self, request: PermissionRequest, request_id: str, timeout_s: float | None
     ) -> PermissionAnswer | None:
         about = _about(request)
         options = [
@@ -113,7 +126,7 @@ class ClientPermissions:
         # A button is known by what stands on it.
         titles = {_title(each): each.id for each in reversed(options)}
         params = p.ShowMessageRequestParams(
-            request_id=self._questions.new_id(),
+            request_id=request_id,
             session_id=self._hosted.id,
             timeout_ms=milliseconds(timeout_s),
             type=_WARNING,

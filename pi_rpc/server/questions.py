@@ -131,6 +131,11 @@ class Questions:
                 )
                 self._peer.notify("request/resolved", resolved)
 
+    def settle(self, request_id: str) -> None:
+        """A question that may wait was answered elsewhere: whoever asked it gets None."""
+        if (asked := self._open.get(request_id)) is not None:
+            asked.resolve("answered")
+
     def forget(self, hosted: HostedSession) -> None:
         """``hosted`` is closed: what it asked is moot."""
         for asked in self.open_of(hosted.id):

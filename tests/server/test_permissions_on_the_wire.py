@@ -322,6 +322,43 @@ def test_the_time_limit_of_the_settings_ends_a_question(tmp_path: Path) -> None:
         assert not here.made()
 
 
+@pytest.mark.parametrize("kind", ["allow_session", "allow_always"])
+def test_an_answer_that_covers_other_questions_takes_them_back(tmp_path: Path, kind: str) -> None:
+    names = ("a", "b", "made")
+    with session(
+        tmp_path, [[call("write", path=name, content="x") for name in names], DONE]
+    ) as here:
+        prompt = here.begin()
+        questions = [here.question() for _ in names]
+        wide = [
+            {"optionId": each["id"]}
+            for each in questions[1]["params"]["options"]
+            if each["kind"] == kind and "all files" in each["rule"]
+        ]
+        here.client.reply(questions[1], result=wide[0])
+        resolved = [here.question("request/resolved")["params"] for _ in names[1:]]
+        assert {each["reason"] for each in resolved} == {"answered"}
+        moot = {questions[index]["params"]["requestId"] for index in (0, 2)}
+        assert {each["requestId"] for each in resolved} == moot
+        here.ends(prompt)
+        assert [(here.project / name).read_text() for name in names] == ["x", "x", "x"]
+
+
+def test_a_rejection_for_always_takes_back_the_same_question_about_other_calls(
+    tmp_path: Path,
+) -> None:
+    with session(tmp_path, [[*TOUCH_EDITS, *TOUCH_EDITS], DONE]) as here:
+        prompt = here.begin()
+        first, other = here.question(), None
+        here.client.reply(first, result=option(first, "reject_always"))
+        texts = here.ends(prompt)
+        other = [each for each in here.asked() if each is not first]
+        assert other == []
+        assert len(texts) == 2
+        assert not here.made()
+
+
+TOUCH_EDITS = [call("write", path="made", content="x")]
 TWO = [call("write", path=name, content="x") for name in ("a", "made")]
 
 

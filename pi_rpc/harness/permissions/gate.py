@@ -74,6 +74,16 @@ class PlannedCall:
     hook: HookDecision = None
 
 
+@dataclass(eq=False, slots=True)
+class _Waiting:
+    """A call that a person is asked about."""
+
+    planned: PlannedCall
+    paths: Sequence[Path]
+    is_moot: bool = False
+    """It was decided by the answer to another question."""
+
+
 class PermissionGate:
     """What the calls of one session may do."""
 
@@ -90,6 +100,7 @@ class PermissionGate:
         self._remembered = remembered or RememberedAnswers(self._folder)
         self._session: dict[str, Rule] = {}
         self._told: set[str] = set()
+        self._waiting: list[_Waiting] = []
         self.rules = RuleSet()
         """Those of settings."""
         self.timeout_s: float | None = None
@@ -145,7 +156,7 @@ class PermissionGate:
         if decision.verdict == "ask" and not self.asker.can_ask():
             return _blocked(nobody_text(decision.reason, decision.offers))
         if decision.verdict == "ask" and not _shows_edits(planned.tool):
-            answer = await self.asked(planned, decision)
+            answer = await self.asked(planned, decision, paths)
             if isinstance(answer, str):
                 return _blocked(answer)
             # It may have taken hours, and what is refused has not become less so.
@@ -186,9 +197,17 @@ class PermissionGate:
         return decision
 
     async def asked(
-        self, planned: PlannedCall, decision: Decision, *edits: ProposedEdit, moved: bool = False
+        self,
+        planned: PlannedCall,
+        decision: Decision,
+        paths: Sequence[Path],
+        *edits: ProposedEdit,
+        moved: bool = False,
     ) -> PermissionAnswer | str:
-        """The person's answer where they allow it, else what the model reads."""
+        """The person's answer where they allow it, else what the model reads.
+
+        An answer to another question may make this one moot: then it is as if it were allowed, and
+        whoever asks has the call judged again."""
         options, rules = options_for(decision.offers)
         description = described(planned.tool, planned.args, planned.context)
         request = PermissionRequest(
@@ -202,7 +221,14 @@ class PermissionGate:
             edits=edits,
             options=options,
         )
-        answer = await self.asker.request(request, timeout_s=self.timeout_s)
+        waiting = _Waiting(planned, paths)
+        self._waiting.append(waiting)
+        try:
+            answer = await self.asker.request(request, timeout_s=self.timeout_s)
+        finally:
+            self._waiting.remove(waiting)
+        if answer is None and waiting.is_moot:
+            return PermissionAnswer(option_id="")
         kinds = {each.id: each.kind for each in options}
         if answer is None or answer.option_id not in kinds:
             return _UNANSWERED
@@ -210,6 +236,7 @@ class PermissionGate:
         if given := rules.get(answer.option_id):
             with anyio.CancelScope(shield=True):
                 await self._remember(given, always=kind != "allow_session")
+                await self._settle_others()
         return rejection(answer.feedback) if kind in REJECTS else answer
 
     # --- inside ----------------------------------------------------------------------------------
@@ -267,6 +294,14 @@ class PermissionGate:
             if rule not in self._session.values():
                 self._session[new_rule_id()] = rule
 
+    async def _settle_others(self) -> None:
+        """Take back the questions that what is remembered now has answered."""
+        for waiting in list(self._waiting):
+            decision = await self.judged(waiting.planned, waiting.paths)
+            if decision.verdict != "ask" and waiting in self._waiting:
+                waiting.is_moot = True
+                self.asker.settle(waiting.planned.id)
+
     def _tell(self, problems: Sequence[str]) -> None:
         for problem in problems:
             if problem not in self._told:
@@ -295,7 +330,7 @@ class _Review:
         self._was_asked = True
         answer: PermissionAnswer | str = "Operation aborted"
         with planned.signal.cancel_scope():
-            answer = await gate.asked(planned, decision, edit, moved=moved)
+            answer = await gate.asked(planned, decision, (edit.path,), edit, moved=moved)
         if isinstance(answer, str):
             raise ToolFailure(answer)
         if (await gate.judged(planned, (edit.path,))).verdict == "refuse":

@@ -230,6 +230,7 @@ def folded(text: str) -> str:
 
 _STAR = re.compile(r"(?<!\\)(?:\\\\)*[*?]")
 _ESCAPE = re.compile(r"[\\*?]")
+_REPEATED = re.compile(r"(?:/\*\*)+(?=/|\Z)")
 _UNESCAPE = re.compile(r"\\(.)", re.DOTALL)
 
 
@@ -275,8 +276,8 @@ def _absolute(pattern: str, cwd: str) -> str:
         anywhere = "" if "/" in pattern.rstrip("/") else "**/"
         pattern = f"{_escaped(cwd)}/{anywhere}{pattern}"
     folder = pattern.endswith("/")
-    pattern = os.path.normpath("/" + pattern.lstrip("/"))
-    return pattern + "/**" if folder else pattern
+    pattern = os.path.normpath("/" + pattern.lstrip("/")) + ("/**" if folder else "")
+    return _REPEATED.sub("/**", pattern)
 
 
 def _front(pattern: str) -> tuple[str, str]:

@@ -42,6 +42,9 @@ class Person:
         ids = [each.id for each in request.options if each.kind == self.choice]
         return PermissionAnswer(option_id=ids[0]) if ids else None
 
+    def settle(self, tool_call_id: str) -> None:
+        raise AssertionError("nothing waits: every question is answered at once")
+
 
 class Stage:
     """A gate in a project, with somebody to ask."""
