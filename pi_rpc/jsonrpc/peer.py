@@ -49,6 +49,8 @@ from pi_rpc.jsonrpc.watching import Watcher
 __all__ = ["BARRIER", "Handler", "Peer", "PeerClosedError", "Request", "RpcError"]
 
 _RETRY_AFTER_MS = 250
+# So many of those that make room are taken though there is none.
+_RESERVED = 16
 # With this much output waiting, requests are put aside; with this much put aside, reading stops.
 _OVERFULL_BYTES = 32 * 1024 * 1024
 _ASIDE_BYTES = 32 * 1024 * 1024
@@ -88,11 +90,12 @@ class _CancelParams(msgspec.Struct, gc=False):
 class Peer:
     """Serves a ``Handler`` to the other end of a ``Transport``, and asks it things.
 
-    At most ``max_in_flight`` requests are unanswered at once, then ``overloaded``. ``flush_s`` is
-    how long the other end may take nothing at all before the last output is given up. A request of
-    a method for which ``answers_cancel`` is false is answered ``requestCancelled`` at once when it
-    is cancelled before it could start; others are started in their turn all the same, because they
-    give a result of their own.
+    At most ``max_in_flight`` requests are unanswered at once, then ``overloaded``; of methods for
+    which ``makes_room`` is true some more, so that what fills the place can be ended. ``flush_s``
+    is how long the other end may take nothing at all before the last output is given up. A request
+    of a method for which ``answers_cancel`` is false is answered ``requestCancelled`` at once when
+    it is cancelled before it could start; others are started in their turn all the same, because
+    they give a result of their own.
     """
 
     def __init__(
@@ -104,6 +107,7 @@ class Peer:
         grace_s: float = 2.0,
         flush_s: float = 1.0,
         answers_cancel: Callable[[str], bool] = lambda method: True,
+        makes_room: Callable[[str], bool] = lambda method: False,
         watchers: Sequence[Watcher] = (),
     ) -> None:
         self._transport = transport
@@ -112,6 +116,7 @@ class Peer:
         self._grace_s = grace_s
         self._flush_s = flush_s
         self._answers_cancel = answers_cancel
+        self._makes_room = makes_room
         self._watchers = tuple(watchers)
         self._in_flight: dict[Id, Request] = {}
         self._idle: anyio.Event | None = None
@@ -294,7 +299,7 @@ class Peer:
             self._order.arrive(message)
         elif message.id in self._in_flight:
             self._send_error(message.id, invalid_request("A request with this id is in flight"))
-        elif len(self._in_flight) >= self._max_in_flight:
+        elif len(self._in_flight) >= self._most_in_flight(message.method):
             self._send_error(message.id, overloaded(_RETRY_AFTER_MS))
         else:
             request = Request(message.id, message.method, message.params, self._order.started)
@@ -302,6 +307,9 @@ class Peer:
             for watcher in self._watchers:
                 watcher.request_came(request)
             self._order.arrive(request)
+
+    def _most_in_flight(self, method: str) -> int:
+        return self._max_in_flight + (_RESERVED if self._makes_room(method) else 0)
 
     def _cancel(self, params: Raw) -> None:
         try:

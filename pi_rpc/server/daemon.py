@@ -38,6 +38,9 @@ _FLUSH_S = 0.5
 _OWN_END = {"prompt", "continue", "compact", "branch", "bash"}
 """Methods that answer their own cancellation with a result."""
 
+_ENDS_OTHERS = {"abort", "queue/clear", "shutdown"}
+"""Methods by which other requests get their answer."""
+
 
 @dataclass(frozen=True, slots=True)
 class DaemonOptions:
@@ -64,6 +67,7 @@ async def serve(
             grace_s=math.inf if options.drain else _GRACE_S,
             flush_s=math.inf if options.drain else _FLUSH_S,
             answers_cancel=lambda method: method in _OWN_END,
+            makes_room=lambda method: method in _ENDS_OTHERS,
             watchers=(connection.statistics,),
         )
         connection.peer = peer

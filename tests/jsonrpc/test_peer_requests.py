@@ -167,6 +167,40 @@ async def test_too_many_in_flight_are_told_when_to_come_back() -> None:
         assert (await client.answer_to(9))["result"] is None
 
 
+async def test_what_makes_room_is_taken_though_there_is_none() -> None:
+    handler, gate = Steered(), anyio.Event()
+
+    async def wait(request: Request) -> Any:
+        await gate.wait()
+
+    async def end(request: Request) -> Any:
+        gate.set()
+
+    handler.methods |= {"wait": wait, "end": end}
+    makes_room = {"end"}.__contains__
+    async with connected(handler, max_in_flight=2, makes_room=makes_room) as (client, _):
+        for id in range(3):
+            client.call(id, "wait")
+        assert (await client.answer_to(2))["error"]["data"]["kind"] == "overloaded"
+        client.call("e", "end")
+        for id in ("e", 0, 1):
+            assert (await client.answer_to(id))["result"] is None
+
+
+async def test_what_makes_room_has_a_limit_of_its_own() -> None:
+    handler, gate = Steered(), anyio.Event()
+
+    async def wait(request: Request) -> Any:
+        await gate.wait()
+
+    handler.methods["wait"] = wait
+    async with connected(handler, max_in_flight=2, makes_room=lambda method: True) as (client, _):
+        for id in range(100):
+            client.call(id, "wait")
+        assert (await client.answer_to(99))["error"]["data"]["kind"] == "overloaded"
+        gate.set()
+
+
 async def test_a_thousand_quick_requests_in_one_piece_are_all_served() -> None:
     async with connected(Steered()) as (client, _):
         client.send(*({"id": id, "method": "ping"} for id in range(1000)))

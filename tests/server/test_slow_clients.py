@@ -231,6 +231,27 @@ def test_requests_beyond_those_that_may_be_in_flight_are_told_to_come_again(
         assert client.answer(each)["result"]["stopReason"] == "aborted"
 
 
+@pytest.mark.parametrize("way", ["abort", "queue/clear", "shutdown"])
+def test_when_too_many_are_in_flight_what_ends_them_is_still_taken(
+    tmp_path: Path, way: str
+) -> None:
+    with wire(tmp_path, [[say("half"), hold()], [say("after")]]) as client:
+        first = client.say("prompt", {"message": "go"})
+        client.until("message_update")
+        more = {"message": "and", "streamingBehavior": "followUp"}
+        queued = [client.say("prompt", more) for _ in range(IN_FLIGHT - 1)]
+        while len(client.until("queue_update")["items"]) < len(queued):
+            pass
+        beyond = client.say("ping")
+        assert client.answer(beyond)["error"]["data"]["kind"] == "overloaded"
+        assert "result" in client.answer(client.say(way))
+        for each in queued:
+            assert client.answer(each)["result"]["stopReason"] == "aborted"
+        if way == "queue/clear":
+            client.ask("abort")
+        assert client.answer(first)["result"]["stopReason"] == "aborted"
+
+
 def test_cheap_requests_sent_all_at_once_are_all_answered_once(tmp_path: Path) -> None:
     with wire(tmp_path) as client:
         ids = [
