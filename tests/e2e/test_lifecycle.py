@@ -135,18 +135,6 @@ async def test_a_signal_ends_the_run_the_children_and_the_daemon(
     assert [each["role"] for each in stored_messages(path)] == ["user", "assistant", "toolResult"]
 
 
-async def test_kill_9_leaves_no_child_behind(tmp_path: Path) -> None:
-    marker = f"700.{os.getpid()}"
-    replies = [[call("bash", command=f"(setsid sleep {marker} &) ; sleep {marker}")]]
-    start = {"capabilities": {}, "initializationOptions": {"session": {"permissionMode": "full"}}}
-    async with editor(tmp_path, replies, initialize=start) as client:
-        await client.request("prompt", {"message": "go", "wait": "accepted"})
-        await survivors(marker, at_least=2)
-        client.process.kill()
-        await client.ended()
-        await survivors(marker, at_most=0)
-
-
 async def test_the_daemon_ends_with_the_process_that_the_client_named(tmp_path: Path) -> None:
     parent = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     start = {"processId": parent.pid, "capabilities": {}}
