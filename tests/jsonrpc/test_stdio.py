@@ -94,8 +94,25 @@ async def test_frames_go_in_and_out(ends: Ends) -> None:
     assert await receive(transport, 1) == [b"[1]"]
     transport.send([b'"a"', b'"b"'])
     transport.send([b'"c"'])
+    await anyio.lowlevel.checkpoint()
     assert os.read(ends.output, 100) == b'"a"\n"b"\n"c"\n'
     assert transport.waiting_bytes == 0
+    transport.close()
+
+
+async def test_what_is_sent_in_one_turn_is_written_at_its_end_in_order(pipes: Ends) -> None:
+    transport = pipes.transport(Framing.LINES)
+    os.set_blocking(pipes.output, False)
+    transport.send([b"1"])
+    transport.send([b"2"])
+    with pytest.raises(BlockingIOError):
+        os.read(pipes.output, 100)
+    long = b'"' + b"x" * 5000 + b'"'
+    transport.send([long])
+    transport.send([b"3"])
+    with anyio.fail_after(DEADLINE_S):
+        assert await transport.flush(1)
+    assert os.read(pipes.output, 10_000) == b"1\n2\n" + long + b"\n3\n"
     transport.close()
 
 
@@ -144,6 +161,7 @@ async def test_what_is_sent_before_the_framing_is_known_waits_for_it(pipes: Ends
     transport.send([b'"early"'])
     os.write(pipes.input, b"Content-Length: 2\r\n\r\n{}")
     await receive(transport, 1)
+    await anyio.lowlevel.checkpoint()
     assert os.read(pipes.output, 100) == b'Content-Length: 7\r\n\r\n"early"'
     transport.close()
 
@@ -217,8 +235,8 @@ async def test_a_small_write_to_nobody_closes_the_transport(ends: Ends) -> None:
     ends.close_all()
     with anyio.fail_after(DEADLINE_S):
         transport.send([b"5"])
-        assert transport.closed
         assert await transport.receive() is None
+        assert transport.closed
 
 
 async def test_input_waits_in_the_pipe_while_nobody_takes_it(pipes: Ends) -> None:
