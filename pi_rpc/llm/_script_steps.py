@@ -88,21 +88,16 @@ class Step(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How often ``repeatText`` is said."""
 
     def __post_init__(self) -> None:
-        kinds = [name for name in _KINDS if getattr(self, name) is not UNSET]
-        if len(kinds) != 1:
-            raise ValueError(f"a step needs exactly one of its keys, this one has {kinds}")
+        written = zip(self.__struct_fields__, self.__struct_encode_fields__, strict=True)
+        kinds = {key: getattr(self, name) for name, key in written if name not in _BESIDE}
+        given = [key for key, value in kinds.items() if value is not UNSET]
+        if len(given) != 1:
+            has = f"has {' and '.join(given)}" if given else "has none"
+            raise ValueError(f"a step needs exactly one of {', '.join(kinds)}; this one {has}")
 
 
-_KINDS = (
-    "text",
-    "thinking",
-    "repeat_text",
-    "tool_call",
-    "error",
-    "delay_ms",
-    "usage",
-    "stop_reason",
-)
+_BESIDE = frozenset({"pieces", "count"})
+"""Fields that say more about one of the others."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,6 +84,7 @@ from pi_rpc.llm.models import Model, ModelCost
 from pi_rpc.llm.provider import Context, EventBatches, StreamOptions
 from pi_rpc.llm.stream import AssistantMessageStream, MessageBuilder
 from pi_rpc.llm.transform import clean_json
+from pi_rpc.wire_errors import with_alternatives
 
 __all__ = [
     "Reply",
@@ -242,7 +243,7 @@ async def _load(path: str) -> _LoadedFile:
         if left_out:
             limit = _MAX_SCRIPT_BYTES // 2**20
             raise BadRequestError(f"the script {path} is larger than {limit} MiB")
-        file = msgspec.json.decode(raw, type=_File)
+        file = _decoded(raw)
     except OSError as failure:
         raise BadRequestError(
             f"the script {path} cannot be read: {failure.strerror or failure}"
@@ -250,6 +251,14 @@ async def _load(path: str) -> _LoadedFile:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as failure:
         raise BadRequestError(f"the script {path} is not valid: {failure}") from failure
     return _LoadedFile(replies=[reply.steps for reply in file.replies], repeat=file.repeat)
+
+
+def _decoded(raw: bytes) -> _File:
+    try:
+        return msgspec.json.decode(raw, type=_File)
+    except msgspec.ValidationError as failure:
+        said = with_alternatives(str(failure), msgspec.json.decode(raw), _File)
+        raise msgspec.ValidationError(said) from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,14 @@ write ``null`` for what they leave out. Well-formed params take one pass of msgs
 fails are they read loosely, mended under the guidance of the type and decoded again.
 """
 
-import types
 from collections.abc import Hashable
 from functools import lru_cache
-from typing import Annotated, Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
 
 import msgspec
-from msgspec import NODEFAULT, Raw, Struct, UnsetType
+from msgspec import NODEFAULT, Raw, Struct
+
+from pi_rpc.wire_errors import members, struct_for, structs_of, with_alternatives
 
 __all__ = ["decode_params"]
 
@@ -25,7 +26,7 @@ def decode_params(type_: type[T], raw: Raw | bytes | None) -> T:
     absent; an empty array stands for an empty object and the other way round; unknown fields are
     ignored. Raises ``msgspec.DecodeError`` for what is no JSON, and
     ``msgspec.ValidationError`` that says what was expected and where, as
-    ``Expected `int`, got `str` - at `$.limit```."""
+    ``Expected `int`, got `str` - at `$.limit```, or which words are allowed."""
     try:
         return _decode(type_, raw)
     except RecursionError:
@@ -43,10 +44,11 @@ def _decode(type_: type[T], raw: Raw | bytes | None) -> T:
     value = msgspec.json.decode(text)
     if value is None or value == [None]:
         value = {}
+    value = _mend(value, type_)
     try:
-        return decoder.decode(msgspec.json.encode(_mend(value, type_)))  # type: ignore[no-any-return]
+        return decoder.decode(msgspec.json.encode(value))  # type: ignore[no-any-return]
     except msgspec.ValidationError as error:
-        message = str(error)
+        message = with_alternatives(str(error), value, type_)
         if " - at `" not in message:
             message += " - at `$`"
         raise msgspec.ValidationError(message) from None
@@ -72,34 +74,19 @@ def _fields(type_: type[Struct]) -> dict[str, tuple[Any, bool]]:
     }
 
 
-def _members(type_: Any) -> tuple[Any, ...]:
-    """The alternatives of a type, annotations taken off."""
-    origin = get_origin(type_)
-    if origin is Annotated:
-        return _members(get_args(type_)[0])
-    if origin in {Union, types.UnionType}:
-        return tuple(
-            member
-            for each in get_args(type_)
-            for member in _members(each)
-            if member is not UnsetType
-        )
-    return (type_,)
-
-
 def _mend(value: Any, type_: Any) -> Any:
     """``value`` with what the type allows to be mended mended; the rest is left to fail."""
-    members = _members(type_)
-    if value is None or Any in members or Raw in members:
+    allowed = members(type_)
+    if value is None or Any in allowed or Raw in allowed:
         return value
     if isinstance(value, float):
-        whole = int in members and float not in members and value.is_integer()
+        whole = int in allowed and float not in allowed and value.is_integer()
         return int(value) if whole else value
     if not isinstance(value, list | dict):
         return value
-    lists = [member for member in members if get_origin(member) is list]
-    maps = [member for member in members if get_origin(member) is dict]
-    structs = [m for m in members if isinstance(m, type) and issubclass(m, Struct)]
+    lists = [member for member in allowed if get_origin(member) is list]
+    maps = [member for member in allowed if get_origin(member) is dict]
+    structs = structs_of(type_)
     if not value:
         if lists and not (maps or structs):
             return []
@@ -109,23 +96,12 @@ def _mend(value: Any, type_: Any) -> Any:
             return value
         (item,) = get_args(lists[0])
         return [_mend(each, item) for each in value]
-    if struct := _struct_for(value, structs):
+    if struct := struct_for(value, structs):
         return _mend_fields(value, struct)
     if maps:
         item = get_args(maps[0])[1]
         return {key: _mend(each, item) for key, each in value.items()}
     return value
-
-
-def _struct_for(value: dict[str, Any], structs: list[type[Struct]]) -> type[Struct] | None:
-    """The struct of a union that ``value`` claims to be."""
-    if len(structs) == 1:
-        return structs[0]
-    for struct in structs:
-        config = struct.__struct_config__
-        if config.tag_field is not None and value.get(config.tag_field) == config.tag:
-            return struct
-    return None
 
 
 def _mend_fields(value: dict[str, Any], struct: type[Struct]) -> dict[str, Any]:
@@ -136,7 +112,7 @@ def _mend_fields(value: dict[str, Any], struct: type[Struct]) -> dict[str, Any]:
             mended[key] = each
             continue
         type_, optional = fields[key]
-        if each is None and optional and type(None) not in _members(type_):
+        if each is None and optional and type(None) not in members(type_):
             continue
         mended[key] = _mend(each, type_)
     return mended

@@ -252,9 +252,34 @@ async def test_a_file_can_repeat_and_hold_every_kind_of_step(
     ("content", "says"),
     [
         ("{", "is not valid"),
-        ({"replies": [{"steps": [{"say": "x"}]}]}, "unknown field `say`"),
-        ({"replies": [{"steps": [{"text": "x", "thinking": "y"}]}]}, "exactly one"),
-        ({"replies": [{"steps": [{}]}]}, "exactly one"),
+        (
+            {"replies": [{"steps": [{"say": "x"}]}]},
+            (
+                "unknown field `say`, expected one of `text`, `thinking`, `repeatText`, `toolCall`,"
+                " `error`, `delayMs`, `usage`, `stopReason`, `pieces`, `count` - at"
+                " `$.replies[0].steps[0]`"
+            ),
+        ),
+        (
+            {"replies": [{"steps": [{"error": {"text": "x"}}]}]},
+            (
+                "unknown field `text`, expected one of `message`, `status`, `retryable`,"
+                " `retryAfterMs` - at `$.replies[0].steps[0].error`"
+            ),
+        ),
+        ({"answers": []}, "unknown field `answers`, expected one of `replies`, `repeat`"),
+        (
+            {"replies": [{"steps": [{"stopReason": "end"}]}]},
+            "one of 'stop', 'length', 'toolUse', got 'end' - at `$.replies[0].steps[0].stopReason`",
+        ),
+        (
+            {"replies": [{"steps": [{"text": "a", "delayMs": 1}]}]},
+            (
+                "exactly one of text, thinking, repeatText, toolCall, error, delayMs, usage,"
+                " stopReason; this one has text and delayMs - at `$.replies[0].steps[0]`"
+            ),
+        ),
+        ({"replies": [{"steps": [{"pieces": 2}]}]}, "this one has none - at"),
         ({"replies": []}, "no reply left"),
     ],
 )

@@ -1,7 +1,8 @@
 """Params are read with good will, and what cannot be read is named."""
 
 import json
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 import pytest
@@ -20,6 +21,10 @@ from pi_rpc.protocol.requests import (
     SessionEntryParams,
     SessionMessagesParams,
 )
+from pi_rpc.protocol.schema import wire_types
+from pi_rpc.wire_errors import members
+
+GOLDEN = Path(__file__).parents[1] / "golden"
 
 SELECTION = {
     "type": "selection",
@@ -166,3 +171,64 @@ def test_any_json_either_decodes_or_is_refused_with_a_path(value: dict[str, Any]
         refusal = str(error)
         params = None
     assert isinstance(params, PromptParams) != (" - at `$" in refusal)
+
+
+WORDS = [
+    (struct, field)
+    for struct in wire_types().values()
+    for field, type_ in zip(
+        struct.__struct_encode_fields__,
+        (get_type_hints(struct)[name] for name in struct.__struct_fields__),
+        strict=True,
+    )
+    if Literal in {get_origin(each) for each in members(type_)} and str not in members(type_)
+]
+
+
+@pytest.mark.parametrize(("type_", "field"), WORDS)
+def test_for_a_word_that_is_not_allowed_those_are_named_that_are(type_: Any, field: str) -> None:
+    golden = json.loads((GOLDEN / f"{type_.__name__}.json").read_text(encoding="utf-8"))
+    allowed = [
+        word
+        for member in members(get_type_hints(type_)[to_snake(field, type_)])
+        for word in get_args(member)
+    ]
+    wrong = "fll" if isinstance(allowed[0], str) else 99
+    with pytest.raises(msgspec.ValidationError) as refused:
+        decoded(type_, {**golden, field: wrong})
+    expected, _, got = str(refused.value).partition(", got ")
+    assert got == f"{wrong!r} - at `$.{field}`"
+    named = expected.removeprefix("Expected ").removeprefix("one of ").split(", ")
+    assert sorted(named) == sorted(map(repr, allowed))
+
+
+def to_snake(field: str, type_: Any) -> str:
+    """The name in Python of a field of the wire."""
+    place = type_.__struct_encode_fields__.index(field)
+    return str(type_.__struct_fields__[place])
+
+
+@pytest.mark.parametrize(
+    ("type_", "value", "expected"),
+    [
+        (
+            PromptParams,
+            {"message": [{"type": "text", "text": "a"}, {"type": "txt"}]},
+            "Expected one of 'text', 'image', got 'txt' - at `$.message[1].type`",
+        ),
+        (
+            dict[str, SessionNewParams],
+            {"a": {"permissionMode": "- at `$.b`"}},
+            (
+                "Expected one of 'ask', 'edits', 'full', 'readonly', got '- at `$.b`'"
+                " - at `$[...].permissionMode`"
+            ),
+        ),
+    ],
+)
+def test_the_words_that_are_allowed_are_found_wherever_the_wrong_one_is(
+    type_: Any, value: Any, expected: str
+) -> None:
+    with pytest.raises(msgspec.ValidationError) as refused:
+        decoded(type_, value)
+    assert str(refused.value) == expected
