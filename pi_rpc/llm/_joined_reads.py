@@ -136,6 +136,7 @@ class _Stream(httpcore.AsyncNetworkStream):
         self._stream = stream
         self._joiner = ChunkJoiner()
         self._again_at = 0.0
+        self._read_at = 0.0
         self.pause_s = 0.0
         """How long what trickles may wait after a read; of the answer that is being read."""
         self._tls = stream.get_extra_info("ssl_object")
@@ -150,8 +151,12 @@ class _Stream(httpcore.AsyncNetworkStream):
             if self._tls is not None:
                 read += self._decrypted()
             joined = self._joiner.feed(read)
-            waits = self.pause_s > 0 and self._joiner.in_body and len(read) < _BULK_BYTES
-            self._again_at = anyio.current_time() + self.pause_s if waits else 0.0
+            now = anyio.current_time()
+            # Where pieces are further apart, a pause would join none.
+            is_quick = now - self._read_at < 2 * self.pause_s
+            waits = is_quick and self._joiner.in_body and len(read) < _BULK_BYTES
+            self._again_at = now + self.pause_s if waits else 0.0
+            self._read_at = now
             if joined:
                 return joined
 

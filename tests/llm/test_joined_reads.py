@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from itertools import pairwise
+from types import SimpleNamespace
 
 import anyio
 import anyio.abc
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pi_rpc.llm import _joined_reads
 from pi_rpc.llm._joined_reads import ChunkJoiner, join_reads
 from pi_rpc.llm.http import EventRequest, open_events
 
@@ -147,6 +149,39 @@ async def test_only_an_answer_for_which_there_is_time_waits_for_more(serve, paus
             with anyio.move_on_after(0.2 if pause_s else 30):
                 assert await response.read() == [("message", b"2")]
                 assert not pause_s
+
+
+@pytest.mark.parametrize(("gap_s", "pauses"), [(0.003, 5), (0.05, 0)])
+async def test_pieces_that_are_far_apart_are_not_paused_for(
+    monkeypatch: pytest.MonkeyPatch, gap_s: float, pauses: int
+) -> None:
+    import httpcore
+
+    now, paused = 100.0, 0
+    pieces = [HEAD, *[chunked(b"data: %d\n\n" % number) for number in range(5)], b""]
+
+    class Trickle(httpcore.AsyncNetworkStream):
+        async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+            nonlocal now
+            now += gap_s
+            return pieces.pop(0)
+
+        def get_extra_info(self, info: str) -> None:
+            return None
+
+    async def sleep_until(moment: float) -> None:
+        nonlocal now, paused
+        paused += now < moment
+        now = max(now, moment)
+
+    clock = SimpleNamespace(current_time=lambda: now, sleep_until=sleep_until)
+    monkeypatch.setattr("pi_rpc.llm._joined_reads.anyio", clock)
+    stream = _joined_reads._Stream(Trickle())
+    assert await stream.read(1) == HEAD
+    stream.pause_s = 0.008
+    while await stream.read(1):
+        pass
+    assert paused == pauses
 
 
 async def test_the_patience_of_one_answer_is_not_that_of_the_next_on_its_connection(serve) -> None:  # type: ignore[no-untyped-def]
