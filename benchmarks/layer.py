@@ -10,7 +10,6 @@ import json
 import os
 import shlex
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -25,6 +24,7 @@ from benchmarks.measuring import (
     bare_cpu,
     environment,
     paired_ratio,
+    serving,
 )
 from benchmarks.replies import APIS, argument_bytes
 
@@ -92,7 +92,7 @@ class Reader:
 def figures() -> Iterator[Figure]:
     yield _early_modules()
     with ExitStack() as stack:
-        port = stack.enter_context(_server())
+        port = stack.enter_context(serving("reply_server"))
         ours = stack.enter_context(_reader([sys.executable, "-m", "benchmarks.layer_client"], port))
         if command := os.environ.get("PI_BIN"):
             theirs = stack.enter_context(_reader(_pi_reader(shlex.split(command)), port))
@@ -162,17 +162,6 @@ def _recorded() -> Callable[[str, str], float]:
         return float(recorded["microseconds"][api][how.partition("-")[0]]) * scale
 
     return per_delta
-
-
-@contextmanager
-def _server() -> Iterator[int]:
-    argv = [sys.executable, "-m", "benchmarks.reply_server"]
-    with subprocess.Popen(argv, stdout=subprocess.PIPE) as server:
-        assert server.stdout is not None
-        try:
-            yield int(server.stdout.readline())
-        finally:
-            server.kill()
 
 
 @contextmanager

@@ -9,12 +9,15 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-TICKS = os.sysconf("SC_CLK_TCK")
+_IDLE_S = 0.5
+_STIR_S = 0.002
+"""What an idle process may use meanwhile."""
 DAEMON = [sys.executable, "-m", "pi_rpc", "--stdio"]
 BARE = [sys.executable, "-c", "import asyncio, msgspec"]
 
@@ -82,9 +85,17 @@ class Driven:
         return json.loads(line)["result"], passed
 
     def cpu(self) -> float:
-        """Seconds of CPU so far, user and system."""
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / TICKS
+        """Seconds of CPU so far, user and system, of all its threads."""
+        # What clock_getcpuclockid(3) gives; ``stat`` counts in hundredths of a second.
+        return time.clock_gettime((~self.process.pid << 3) | 2)
+
+    def wait_until_idle(self) -> None:
+        """Return when it has done nothing for a while: what it does in the background is done."""
+        used, since = self.cpu(), time.monotonic()
+        while time.monotonic() < since + _IDLE_S:
+            time.sleep(0.02)
+            if self.cpu() - used > _STIR_S:
+                used, since = self.cpu(), time.monotonic()
 
     def memory(self) -> float:
         """Resident memory in MB (1,000,000 bytes)."""
@@ -104,6 +115,29 @@ class Driven:
         assert self.process.stdout is not None
         self.process.stdout.read()
         self.process.wait(10)
+
+
+@contextmanager
+def serving(module: str, *arguments: str) -> Iterator[int]:
+    """The port of a server of the benchmarks, run as a process of its own."""
+    argv = [sys.executable, "-m", f"benchmarks.{module}", *arguments]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE) as server:
+        assert server.stdout is not None
+        try:
+            yield int(server.stdout.readline())
+        finally:
+            server.kill()
+
+
+def write_models(folder: Path, base_url: str) -> None:
+    """Have the model ``bench/benchmark`` asked at ``base_url``, by pi and by us."""
+    provider = {
+        "baseUrl": base_url,
+        "api": "openai-completions",
+        "apiKey": "none",
+        "models": [{"id": "benchmark", "name": "benchmark"}],
+    }
+    (folder / "models.json").write_text(json.dumps({"providers": {"bench": provider}}))
 
 
 def paired_ratio(

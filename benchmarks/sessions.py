@@ -90,7 +90,7 @@ def _our_open(folder: Path, short: Path, path: Path) -> tuple[float, float]:
     driven = Driven(DAEMON, environment(PI_CODING_AGENT_DIR=str(folder / "agent")), folder)
     driven.request(0, "initialize", {})
     driven.request(1, "session/open", {"path": str(short)})
-    _wait_until_idle(driven)
+    driven.wait_until_idle()
     before = driven.cpu()
     state, _ = driven.request(2, "session/open", {"path": str(path)})
     state, _ = driven.request(3, "session/state", {"sessionId": state["sessionId"]})
@@ -98,15 +98,6 @@ def _our_open(folder: Path, short: Path, path: Path) -> tuple[float, float]:
     assert state["messageCount"] >= ENTRIES - 1, state
     driven.close()
     return used, memory
-
-
-def _wait_until_idle(driven: Driven) -> None:
-    """What is done in the background after the start is no part of opening a session."""
-    used, since = driven.cpu(), time.monotonic()
-    while time.monotonic() < since + 0.3:
-        time.sleep(0.02)
-        if driven.cpu() != used:
-            used, since = driven.cpu(), time.monotonic()
 
 
 def _pi_open(command: list[str], folder: Path, path: Path) -> float:

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from benchmarks.measuring import BARE, DAEMON, Driven, Figure, environment, paired_ratio, timed
 
-START_LIMIT = 1.5
+START_LIMIT = 1.0
 PI_START_LIMIT = 0.3
-MEMORY_AT_START_MB = 40.0
+MEMORY_AT_START_MB = 35.0
 MEMORY_AFTER_PROMPT_MB = 60.0
 
 
