@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-__all__ = ["CHOICE", "RESHAPING", "RUN", "SESSION", "Method", "Order"]
+__all__ = ["RESHAPING", "RUN", "SESSION", "Method", "Order"]
 
 Order: TypeAlias = Literal["none", "session", "barrier", "in_turn"]
 """``barrier``: what was sent after it starts after it ended. ``session``: starts after every
@@ -37,7 +37,7 @@ class Method(Struct, frozen=True, kw_only=True):
     """Protocol version that has it."""
 
 
-SESSION = ("sessionNotFound",)
-RUN = ("sessionNotFound", "modelRequired", "authRequired", "storage")
-RESHAPING = ("sessionNotFound", "sessionBusy", "modelRequired", "providerError", "storage")
-CHOICE = ("modelNotFound", "storage")
+SESSION = ("sessionNotFound", "modelNotFound")
+"""Of what needs a session: the default one begins with the first request that is about it."""
+RUN = (*SESSION, "modelRequired", "authRequired", "storage")
+RESHAPING = (*SESSION, "sessionBusy", "modelRequired", "providerError", "storage")

@@ -56,7 +56,7 @@ ROWS: tuple[Method, ...] = (
         " large directory, at first, from what is known so far.",
         params=f.FileSearchParams,
         result=f.FileSearchResult,
-        errors=("sessionNotFound", "unsupported"),
+        errors=(*SESSION, "unsupported"),
         order="session",
     ),
     Method(
@@ -70,7 +70,7 @@ ROWS: tuple[Method, ...] = (
         " there is; `abort` leaves commands alone.",
         params=c.BashParams,
         result=c.BashResult,
-        errors=("sessionNotFound", "permissionDenied", "unsupported", "storage"),
+        errors=(*SESSION, "permissionDenied", "unsupported", "storage"),
         order="session",
     ),
     Method(

@@ -5,7 +5,7 @@ from pi_rpc.protocol import history as h
 from pi_rpc.protocol import requests as r
 from pi_rpc.protocol import session_files as f
 from pi_rpc.protocol import tree as t
-from pi_rpc.protocol._method import CHOICE, SESSION, Method
+from pi_rpc.protocol._method import SESSION, Method
 from pi_rpc.protocol.base import Empty, SessionNewParams, SessionParams
 from pi_rpc.protocol.state import SessionState
 
@@ -18,7 +18,7 @@ ROWS: tuple[Method, ...] = (
         summary="Begins a session. Its file appears with its first entry.",
         params=SessionNewParams,
         result=SessionState,
-        errors=CHOICE,
+        errors=("modelNotFound", "storage"),
     ),
     Method(
         name="session/open",
@@ -27,7 +27,7 @@ ROWS: tuple[Method, ...] = (
         " is. An empty `.jsonl` file opens as a new session.",
         params=r.SessionOpenParams,
         result=SessionState,
-        errors=("sessionNotFound", "sessionLocked", "sessionCorrupt", "storage"),
+        errors=(*SESSION, "sessionLocked", "sessionCorrupt", "storage"),
         order="session",
     ),
     Method(
@@ -54,7 +54,7 @@ ROWS: tuple[Method, ...] = (
         " can be changed.",
         params=r.SessionConfigureParams,
         result=SessionState,
-        errors=(*SESSION, *CHOICE, "unsupported", "sessionLocked", "sessionCorrupt"),
+        errors=(*SESSION, "storage", "unsupported", "sessionLocked", "sessionCorrupt"),
         order="session",
     ),
     Method(
@@ -152,7 +152,7 @@ ROWS: tuple[Method, ...] = (
         " that names none begins another one, with another id.",
         params=r.SessionCloseParams,
         result=Empty,
-        errors=SESSION,
+        errors=("sessionNotFound",),
         order="session",
     ),
     Method(
@@ -161,7 +161,7 @@ ROWS: tuple[Method, ...] = (
         summary="Moves the file of a session to the trash; a session that is open is closed first.",
         params=f.SessionDeleteParams,
         result=Empty,
-        errors=(*SESSION, "sessionLocked", "storage"),
+        errors=("sessionNotFound", "sessionLocked", "storage"),
         order="session",
     ),
     Method(
