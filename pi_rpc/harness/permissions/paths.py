@@ -22,10 +22,13 @@ Zone: TypeAlias = Literal["inside", "outside", "guarded", "secret"]
 
 _GUARDED_NAMES = frozenset({".git", ".pi", ".agents"})
 """Folders in which files run code or change what is allowed."""
+_GIT_HEAD = "HEAD"
+"""The file without which git takes no folder for a repository, whatever the folder is called."""
 _SECRET_FILES = ("auth.json", "models.json")
 _STORES = "pi-rpc"
 _PROCESS_SECRET = re.compile(r"/proc/(?:.+/)?(?:environ|mem|kcore)\Z")
 _PROCESS_EXAMPLES = ("/proc/self/environ", "/proc/1/environ", "/proc/self/task/1/environ")
+_PROCESS_FOLDER = re.compile(r"/proc(?:/[^/]+(?:/task(?:/[^/]+)?)?)?\Z")
 _IGNORABLE = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]")
 """What some file systems leave out of names, as git learned."""
 
@@ -75,7 +78,10 @@ class Zones:
         roots = [root for root in self._inside if _is_below(real, root)]
         if any(self._is_guarded(real, root) for root in roots):
             return "guarded"
-        if access == "edit" and _is_below(real, self._agent_dir):
+        if access == "edit" and (
+            _is_below(real, self._agent_dir)
+            or any(_is_in_git_directory(real, root) for root in roots)
+        ):
             return "guarded"
         if roots:
             return "inside"
@@ -118,13 +124,31 @@ class Zones:
     def holds_secrets(self, real: Path) -> bool:
         """Whether the real path is a folder with secrets somewhere below."""
         text = folded(str(real)).rstrip("/")
-        return any(each.startswith(f"{text}/") for each in (*self._secrets, "/proc/"))
+        if not text or _PROCESS_FOLDER.match(text):
+            return True
+        return any(each.startswith(f"{text}/") for each in self._secrets)
 
     def _is_guarded(self, real: Path, root: Path) -> bool:
         if _is_below(real, self._agent_dir):
             return True
         below = real.parts[len(root.parts) :]
         return any(_plain_name(part) in _GUARDED_NAMES for part in below)
+
+
+def _is_in_git_directory(real: Path, root: Path) -> bool:
+    """Whether git reads ``real`` in a repository, or would once it is there.
+
+    The configuration of a repository names programs that any git command runs.
+    """
+    if _plain_name(real.name) == _GIT_HEAD.casefold():
+        return True
+    for folder in (real, *real.parents):
+        head = folder / _GIT_HEAD
+        if os.path.lexists(head) and not head.is_dir():
+            return True
+        if len(folder.parts) <= len(root.parts):
+            return False
+    return False
 
 
 def _plain_name(name: str) -> str:
