@@ -1,6 +1,6 @@
 """Files that the words of a command name, as far as that can be told without running it.
 
-Owns where in a word a path may be: ``--file=PATH``, ``@PATH``, ``file:PATH``, ``-fPATH``. Only the
+Owns where in a word a path may be: ``--file=PATH``, ``@PATH``, ``file:PATH``, ``-xfPATH``. Only the
 file system is asked, and only about names. Does not own what is secret
 (``pi_rpc.harness.permissions.paths``).
 """
@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from itertools import pairwise
+from itertools import islice, pairwise
 from stat import S_ISDIR
 from typing import Literal
 from urllib.parse import unquote
@@ -21,13 +21,18 @@ from pi_rpc.harness.permissions.rules import folded
 
 __all__ = ["Named", "named_in"]
 
-_BEFORE_PATHS = re.compile(r"[=@:,]")
-_NOT_JUST_A_PATH = re.compile(r"[=@:,%~]|^-")
+_MARKS = re.compile(r"[=@:,;<>\"'?#{}]")
+"""Between which there may be a path in a word."""
+_NOT_JUST_A_PATH = re.compile(rf"{_MARKS.pattern}|[%~]|^-")
+_LETTERS = re.compile(r"-[A-Za-z0-9]{1,8}")
 _WILDCARD = re.compile(r"[*?\[]")
-_CHANGES_FOLDER = frozenset({"cd", "pushd", "--", "-C", "--directory", "--git-dir", "--work-tree"})
+_MOVES = frozenset({"cd", "pushd"})
+_CHANGES_FOLDER = frozenset({*_MOVES, "--", "-C", "--directory", "--git-dir", "--work-tree"})
 _CWD_OF_PROCESS = re.compile(r"/+proc/+(?:self|thread-self|\d+)/+(?:task/+\d+/+)?cwd(?=/|\Z)")
 _OF_THE_SYSTEM = ("/proc/", "/dev/")
 _MOST_FOLDERS = 32
+_MOST_MARKS = 16
+"""Of one word: behind how many of them a path is looked for that has further marks in it."""
 _MOST_NAMES = 2000
 """Beyond it words are looked up one by one."""
 _LONGEST_NAME = 4096
@@ -133,29 +138,42 @@ def _may_become(path: str, names: Sequence[str]) -> bool:
 
 def _folders(parsed: Parsed, zones: Zones) -> Iterator[str]:
     """Where the command may be when a relative path is looked up."""
-    yield str(zones.cwd)
+    here = zones.cwd
+    yield str(here)
     found = 0
     for words in parsed.found:
         if _CHANGES_FOLDER.isdisjoint(words):
             continue
+        moves = words[0] in _MOVES
         for before, word in pairwise(words):
-            if before in _CHANGES_FOLDER and found < _MOST_FOLDERS:
+            if (moves or before in _CHANGES_FOLDER) and found < _MOST_FOLDERS:
                 found += 1
                 yield str(zones.real(word))
+                if moves:
+                    here = zones.real(word, here)
+                    yield str(here)
 
 
 def _paths(word: str) -> Iterator[str]:
     """What of ``word`` may be a path beside all of it, relative ones as they are."""
     if len(word) > _LONGEST_NAME:
         return
-    starts = {0, *(found.end() for found in _BEFORE_PATHS.finditer(word))}
-    if word.startswith("-"):
-        starts |= {2, word.find("/"), word.find("~")}
-    for start in starts:
-        path = word[start:] if start >= 0 else ""
-        if path and not path.isdecimal():
-            if path == "~" or path.startswith("~/"):
-                path = os.path.expanduser("~") + path[1:]  # noqa: PTH111
+    for part in _parts(word):
+        if part and not part.isdecimal():
+            at_home = part == "~" or part.startswith("~/")
+            path = os.path.expanduser("~") + part[1:] if at_home else part  # noqa: PTH111
             yield path
             if "%" in path:
                 yield unquote(path)
+
+
+def _parts(word: str) -> Iterator[str]:
+    """All of ``word``, what is behind or between marks in it, and what is behind short options."""
+    yield word
+    yield from _MARKS.split(word)
+    marks = islice(_MARKS.finditer(word), _MOST_MARKS)
+    yield from (word[mark.end() :] for mark in marks)
+    if letters := _LETTERS.match(word):
+        yield from (word[start:] for start in range(2, letters.end() + 1))
+    if word.startswith("-"):
+        yield from (word[start:] for mark in "/~" if (start := word.find(mark)) > 0)
