@@ -60,7 +60,10 @@ _SAFE_OPTIONS = {
     "node": frozenset({"--test", "--check"}),
 }
 _MODULES_THAT_RUN_TEXT = _names(
-    "IPython bdb cProfile code codeop doctest idlelib pdb profile runpy timeit trace"
+    """
+    IPython bdb bpython cProfile code codeop debugpy doctest idlelib ipdb pdb profile ptpython pudb
+    runpy timeit trace xonsh
+    """
 )
 _NO_SCRIPT = re.compile(r"-|/dev/(?:stdin|fd/.*)|/proc/.*")
 
@@ -81,13 +84,18 @@ class _Options:
     """The first word has options without a dash."""
     inside: str = ""
     """A pattern that may be in no word."""
+    operands: int | None = None
+    """How many words without a dash it reads, numbers aside; it writes to the next."""
 
     def first_in(self, arguments: Sequence[str]) -> str:
         """The first of ``arguments`` that is such an option; empty: none."""
         inside = re.compile(self.inside) if self.inside else None
-        command = True
+        command, operands = True, 0
         for index, word in enumerate(arguments):
-            is_operand = not word.startswith("-")
+            is_operand = not word.startswith("-") or word == "-"
+            operands += is_operand and not word.isdecimal()
+            if self.operands is not None and operands > self.operands:
+                return word
             if is_operand and command and word in self.commands:
                 return word
             command = command and not is_operand
@@ -110,29 +118,36 @@ class _Options:
 
 _GIT_COMMANDS = _names(
     """
-    archimport bisect bundle config credential credential-cache credential-store cvsexportcommit
-    cvsimport cvsserver daemon difftool fast-import filter-branch for-each-repo gui help hook
-    http-backend http-fetch http-push imap-send instaweb maintenance mergetool p4 quiltimport
-    request-pull send-email shell sh-i18n submodule svn upload-archive upload-pack var web--browse
-    worktree
+    archimport bisect bugreport bundle config credential cvsexportcommit cvsimport cvsserver daemon
+    diagnose difftool fast-import filter-branch filter-repo for-each-repo gui help hook http-backend
+    http-fetch http-push imap-send instaweb mailinfo mailsplit maintenance merge-file merge-index
+    mergetool p4 pack-objects quiltimport request-pull send-email shell sh-i18n submodule svn
+    upload-archive upload-pack var worktree
     """
 )
+_GIT_INTERNAL = re.compile(r".*--|credential-|remote-")
+"""Helpers of commands, some of which run what they are given."""
+_ELSEWHERE = r"^/|(?:^|/)\.\.(?:/|$)"
 _GIT_READS_CONFIG = _names("--get --get-all --get-regexp --list -l get list")
 _GIT_OPTIONS = _Options(
     long=(
         "upload-pack", "receive-pack", "exec", "output", "output-directory", "template", "config",
         "ext-diff", "textconv", "open-files-in-pager", "separate-git-dir", "git-dir", "editor",
-        "strategy", "gpg-sign", "remote", "no-index", "contents", "unsafe-paths",
+        "strategy", "gpg-sign", "remote", "no-index", "contents", "unsafe-paths", "export-marks",
+        "index-output", "build-fake-ancestor", "object-dir",
     ),
     inside=r"^[A-Za-z0-9+.-]+::",
 )  # fmt: skip
 _GIT_SHORT = {
     "archive": _Options(short="o"),
-    "clone": _Options(short="cu"),
+    "checkout-index": _Options(long=("prefix",)),
+    "clone": _Options(short="cu", inside=_ELSEWHERE),
     "fetch-pack": _Options(short="u"),
     "format-patch": _Options(short="o"),
     "grep": _Options(short="O"),
-    "init": _Options(short="c"),
+    "index-pack": _Options(short="o"),
+    "init": _Options(short="c", inside=_ELSEWHERE),
+    "init-db": _Options(inside=_ELSEWHERE),
     "ls-remote": _Options(short="u"),
     "rebase": _Options(short="xi"),
 }
@@ -144,12 +159,17 @@ _COMPILER = _Options(
 _OPTIONS: dict[str, _Options] = {
     "ack": _Options(long=("pager", "ackrc")),
     "ag": _Options(long=("pager",)),
+    "bat": _Options(long=("pager",)),
+    "batcat": _Options(long=("pager",)),
     "bsdtar": _Options(short="I", long=("use-compress-program",), bare_first=True),
     "bzip2": _Options(),
-    "cargo": _Options(long=("config",), inside=r"^-Z"),
+    "cargo": _Options(
+        short="CZ", long=("config", "manifest-path", "target-dir", "out-dir", "artifact-dir")
+    ),
     "cc": _COMPILER,
     "clang": _COMPILER,
     "clang++": _COMPILER,
+    "cmake": _Options(inside=r"^-[CEP]"),
     "cpio": _Options(short="FO", long=("rsh-command", "to-stdout", "file"), inside=":"),
     "csplit": _Options(short="f", long=("prefix",)),
     "curl": _Options(
@@ -157,8 +177,10 @@ _OPTIONS: dict[str, _Options] = {
         long=(
             "output", "output-dir", "remote-name", "remote-name-all", "config", "cookie-jar",
             "dump-header", "trace", "trace-ascii", "stderr", "libcurl", "upload-file", "engine",
-            "hsts", "alt-svc", "etag-save", "create-dirs",
+            "hsts", "alt-svc", "etag-save", "create-dirs", "proto-default",
         ),
+        # Addresses of files have more spellings than can be looked up; %output{} writes one.
+        inside=r"^(?!https?:)[\w\[\]{},-]*:/|%output\{",
     ),
     "date": _Options(short="s", long=("set",)),
     "delta": _Options(long=("pager",)),
@@ -167,6 +189,7 @@ _OPTIONS: dict[str, _Options] = {
     ),
     "fd": _Options(short="xX", long=("exec", "exec-batch")),
     "fdfind": _Options(short="xX", long=("exec", "exec-batch")),
+    "file": _Options(short="C", long=("compile",)),
     "find": _Options(
         words=(
             "-exec", "-execdir", "-ok", "-okdir", "-delete", "-fprint", "-fprint0", "-fprintf",
@@ -175,18 +198,30 @@ _OPTIONS: dict[str, _Options] = {
     ),
     "g++": _COMPILER,
     "gcc": _COMPILER,
+    "gh": _Options(commands=("alias", "extension", "extensions", "ext", "config")),
     "go": _Options(
-        long=("exec", "toolexec", "vettool", "overlay", "modfile"),
-        words=("-w",),
+        long=("exec", "toolexec", "vettool", "overlay", "modfile", "gccgoflags"),
+        words=("-w", "-C"),
+        inside="-extld|-extar",
         commands=("generate",),
     ),
     "gpg": _Options(short="o", long=("output", "photo-viewer", "agent-program", "homedir")),
+    "hg": _Options(short="R", long=("config", "repository", "cwd"), commands=("extdiff",)),
+    "iconv": _Options(short="o", long=("output",)),
     "jest": _Options(short="c", long=("config", "runner", "testrunner", "globalsetup")),
     "make": _Options(
         short="fCIE", long=("eval", "file", "makefile", "directory", "include-dir"), inside="="
     ),
     "gmake": _Options(
         short="fCIE", long=("eval", "file", "makefile", "directory", "include-dir"), inside="="
+    ),
+    "mypy": _Options(
+        long=(
+            "python-executable", "config-file", "cache-dir", "junit-xml", "any-exprs-report",
+            "cobertura-xml-report", "html-report", "linecount-report", "linecoverage-report",
+            "lineprecision-report", "txt-report", "xml-report", "xslt-html-report",
+            "xslt-txt-report", "install-types",
+        )
     ),
     "nmap": _Options(inside=r"^-o|^--script|^--datadir|^--interactive"),
     "npm": _Options(
@@ -200,27 +235,37 @@ _OPTIONS: dict[str, _Options] = {
     "npx": _Options(short="c", long=("call", "node-options", "shell", "script-shell")),
     "openssl": _Options(words=("-out", "-engine", "-provider", "-writerand"), commands=("engine",)),
     "patch": _Options(short="eo", long=("ed", "output", "get")),
-    "pip": _Options(long=("index-url", "extra-index-url", "config-settings", "python")),
+    "pip": _Options(
+        long=("index-url", "extra-index-url", "config-settings", "python"), commands=("config",)
+    ),
+    "prettier": _Options(long=("plugin", "plugin-search-dir", "config")),
     "printf": _Options(short="v"),
+    "ps": _Options(short="E", inside=r"^[A-Za-z]*e[A-Za-z]*$"),  # the environment of processes
     "pytest": _Options(
-        short="pco", long=("override-ini", "rootdir", "confcutdir", "pdbcls", "basetemp")
+        short="pco",
+        long=(
+            "override-ini", "rootdir", "confcutdir", "pdbcls", "basetemp", "config-file",
+            "junitxml", "junit-xml", "log-file", "pastebin",
+        ),
     ),
     "rg": _Options(long=("pre", "hostname-bin")),
     "rsync": _Options(
         short="eM", long=("rsh", "rsync-path", "remote-option", "daemon"), inside=":"
     ),
+    "ruff": _Options(short="o", long=("output-file", "cache-dir")),
     "sdiff": _Options(short="o", long=("output",)),
     "shuf": _Options(short="o", long=("output",)),
     "sort": _Options(
         short="oT", long=("output", "compress-program", "temporary-directory", "files0-from")
     ),
     "split": _Options(long=("filter",)),
+    "svn": _Options(long=("config-option", "config-dir", "diff-cmd", "diff3-cmd", "editor-cmd")),
     "tar": _Options(
-        short="IFP",
+        short="IFPC",
         long=(
             "to-command", "checkpoint-action", "use-compress-program", "info-script",
             "new-volume-script", "rsh-command", "rmt-command", "absolute-names",
-            "index-file", "volno-file",
+            "index-file", "volno-file", "directory", "one-top-level",
         ),
         bare_first=True,
         inside=":",  # another machine, reached with a program
@@ -228,6 +273,7 @@ _OPTIONS: dict[str, _Options] = {
     "test": _Options(words=("-v", "-R")),
     "tree": _Options(short="oR", long=("output",)),
     "tsc": _Options(long=("project", "outdir", "outfile", "build"), short="p"),
+    "uniq": _Options(operands=1),
     "wait": _Options(short="p"),
     "jobs": _Options(short="x"),
     "wget": _Options(
@@ -238,6 +284,7 @@ _OPTIONS: dict[str, _Options] = {
             "warc-file", "rejected-log", "hsts-file",
         ),
     ),
+    "xxd": _Options(operands=1),
     "zip": _Options(short="T", long=("unzip-command", "test")),
 }  # fmt: skip
 _OPTIONS["gtar"] = _OPTIONS["tar"]
@@ -272,6 +319,8 @@ def risk(words: tuple[str, ...]) -> str:
         return _interpreting(program, arguments)
     if program == "git":
         return _git(arguments)
+    if program in {"cd", "pushd", "popd"}:
+        return _moving(program, arguments)
     if program in {"sed", "gsed"}:
         return _sed(arguments)
     options = _OPTIONS.get(program)
@@ -301,6 +350,12 @@ def _interpreting(program: str, arguments: Sequence[str]) -> str:
     return f"`{program}` runs what it reads from its input"
 
 
+def _moving(program: str, arguments: Sequence[str]) -> str:
+    """Words behind it are judged where it leads, so that has to be known."""
+    named = [word for word in arguments if not re.fullmatch(r"-.*|\+\d+", word)]
+    return "" if named else f"`{program}` without a folder leads where only the shell knows"
+
+
 def _git(arguments: Sequence[str]) -> str:
     first = next((i for i, word in enumerate(arguments) if not word.startswith("-")), None)
     before = arguments[: first if first is not None else len(arguments)]
@@ -313,7 +368,7 @@ def _git(arguments: Sequence[str]) -> str:
     command, rest = arguments[first], arguments[first + 1 :]
     if command == "config" and rest and rest[0] in _GIT_READS_CONFIG:
         return ""
-    if command in _GIT_COMMANDS:
+    if command in _GIT_COMMANDS or _GIT_INTERNAL.match(command):
         return f"`git {command}` can make git run other programs"
     found = _GIT_OPTIONS.first_in(rest) or _GIT_SHORT.get(command, _Options()).first_in(rest)
     return f"`git {command} {found}` can run other programs or write elsewhere" if found else ""
