@@ -29,6 +29,9 @@ __all__ = ["ClientPermissions"]
 _MOST_ASKED = 500
 """Characters of what is asked about, beyond which a message only offers to decide once."""
 _MOST_SHOWN = 2000
+_MOST_LINES = 20
+"""Of each side of an edit in a message."""
+_LONGEST_LINE = 300
 _MOST_TEXT = 8 * 1024 * 1024
 """Characters of edits in a question; no person reads more, and no frame may grow without bound."""
 _WARNING = 2
@@ -202,11 +205,7 @@ def _about(request: PermissionRequest) -> str:
 
 
 def _message(request: PermissionRequest, about: str) -> str:
-    if len(about) > _MOST_SHOWN:
-        half = _MOST_SHOWN // 2
-        left_out = len(about) - 2 * half
-        about = f"{about[:half]} [… {left_out} characters left out …] {about[-half:]}"
-    lines = [f"May {display_text(request.tool_name)} do this?", about]
+    lines = [f"May {display_text(request.tool_name)} do this?", _cut(about, _MOST_SHOWN)]
     lines += map(_change, request.edits)
     if request.reason:
         lines.append(display_text(request.reason))
@@ -214,12 +213,42 @@ def _message(request: PermissionRequest, about: str) -> str:
 
 
 def _change(edit: ProposedEdit) -> str:
-    """How much would change in a file, for people who cannot be shown what."""
-    after = len(edit.new_text.splitlines())
+    """What would change in a file, as far as a message has room, and how much in all."""
     name = display_text(str(edit.path))
+    old, new = (edit.old_text or "").splitlines(), edit.new_text.splitlines()
     if edit.old_text is None:
-        return f"{name}: {after} lines{', a new file' if edit.is_new else ''}"
-    return f"{name}: {len(edit.old_text.splitlines())} lines become {after}"
+        head = f"{name}: {len(new)} lines{', a new file' if edit.is_new else ''}"
+    else:
+        head = f"{name}: {len(old)} lines become {len(new)}"
+    same = 0
+    for before, after in zip(old, new, strict=False):
+        if before != after:
+            break
+        same += 1
+    end = 0
+    for before, after in zip(reversed(old[same:]), reversed(new[same:]), strict=False):
+        if before != after:
+            break
+        end += 1
+    removed = _excerpt("-", old[same : len(old) - end])
+    return "\n".join([head, *removed, *_excerpt("+", new[same : len(new) - end])])
+
+
+def _excerpt(sign: str, lines: Sequence[str]) -> list[str]:
+    """``lines``; of many the first and the last, and of a long one its beginning and its end."""
+    left_out = len(lines) - _MOST_LINES
+    if left_out > 0:
+        half = _MOST_LINES // 2
+        shown = [*_excerpt(sign, lines[:half]), f"[… {left_out} lines left out …]"]
+        return shown + _excerpt(sign, lines[-half:])
+    return [f"{sign} {_cut(display_text(line), _LONGEST_LINE)}" for line in lines]
+
+
+def _cut(text: str, most: int) -> str:
+    if len(text) <= most:
+        return text
+    half = most // 2
+    return f"{text[:half]} [… {len(text) - 2 * half} characters left out …] {text[-half:]}"
 
 
 def _title(option: PermissionOption) -> str:

@@ -24,6 +24,8 @@ __all__ = [
 ]
 
 _UNICODE_SPACES = re.compile("[\u00a0\u2000-\u200a\u202f\u205f\u3000]")
+_BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
+"""Letters and marks by their category that show nothing."""
 _BEFORE_AM_PM = re.compile(r" (?=(?:AM|PM)\.)", re.IGNORECASE)
 
 
@@ -90,9 +92,13 @@ def display_path(path: Path, cwd: Path) -> str:
 
 
 def display_text(text: str) -> str:
-    """``text`` with what is not Unicode, and what breaks a line, escaped."""
+    """``text`` with what is not Unicode, what breaks a line and what is blank escaped."""
     safe = text.encode("utf-8", "backslashreplace").decode()
-    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in safe)
+    if safe.isprintable() and _BLANK.isdisjoint(safe):
+        return safe
+    return "".join(
+        char if char.isprintable() and char not in _BLANK else ascii(char)[1:-1] for char in safe
+    )
 
 
 def title_path(text: object, cwd: Path | None) -> str:

@@ -513,6 +513,32 @@ def test_a_message_hides_nothing_and_offers_what_is_long_only_once(tmp_path: Pat
         here.ends(prompt)
 
 
+def test_a_message_about_an_edit_shows_what_would_be_written_and_says_what_is_left_out(
+    tmp_path: Path,
+) -> None:
+    new = [
+        "same",
+        "\u202erm \u3164",
+        *(f"line {n}" for n in range(30)),
+        "x" * 500 + " hidden",
+        "end",
+    ]
+    replies = [[call("write", path="made", content="\n".join(new))], DONE]
+    with session(tmp_path, replies, features=MESSAGES) as here:
+        (here.project / "made").write_text("same\nold\nend")
+        prompt = here.begin()
+        question = here.question("window/showMessageRequest")
+        lines = question["params"]["message"].split("\n")
+        assert "- old" in lines
+        assert "+ \\u202erm \\u3164" in lines
+        assert "[… 12 lines left out …]" in lines
+        assert not {"- same", "+ same", "+ end"} & set(lines)
+        (long,) = [line for line in lines if "characters left out" in line]
+        assert long.endswith(" hidden")
+        here.client.reply(question, result={"title": "Reject"})
+        here.ends(prompt)
+
+
 def test_a_client_that_knows_permission_only_by_name_is_asked_by_message_the_next_time(
     tmp_path: Path,
 ) -> None:
