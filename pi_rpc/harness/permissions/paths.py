@@ -80,7 +80,7 @@ class Zones:
             return "guarded"
         if access == "edit" and (
             _is_below(real, self._agent_dir)
-            or any(_is_in_git_directory(real, root) for root in roots)
+            or any(_is_in_git_directory(real, root) or _is_own(real, root) for root in roots)
         ):
             return "guarded"
         if roots:
@@ -149,6 +149,18 @@ def _is_in_git_directory(real: Path, root: Path) -> bool:
         if len(folder.parts) <= len(root.parts):
             return False
     return False
+
+
+def _is_own(real: Path, root: Path) -> bool:
+    """Whether ``real`` is hidden in a home directory inside of ``root``.
+
+    What is there makes shells and programs run things, or lets others in. A ``root`` that is itself
+    somewhere in there is a project like others.
+    """
+    home = Path(os.path.realpath(os.path.expanduser("~")))  # noqa: PTH111 - may be no home
+    if not _is_below(home, root) or not _is_below(real, home):
+        return False
+    return any(part.startswith(".") for part in real.parts[len(home.parts) :][:1])
 
 
 def _plain_name(name: str) -> str:

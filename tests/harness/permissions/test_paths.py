@@ -158,6 +158,21 @@ def test_proc_is_seen_through(zones: Zones, root: Path, monkeypatch: pytest.Monk
         os.close(file)
 
 
+@pytest.mark.parametrize("opened", [".", ".."])
+def test_hidden_files_of_a_home_that_is_inside_are_guarded_unless_the_project_is_among_them(
+    zones: Zones, root: Path, monkeypatch: pytest.MonkeyPatch, opened: str
+) -> None:
+    home = root / "q"
+    monkeypatch.setenv("HOME", str(home))
+    around = Zones(home / opened, agent_dir=root / "agent")
+    for name in (".bashrc", ".ssh/authorized_keys", ".config/git/config"):
+        assert around.zone(home / name) == "guarded"
+        assert around.zone(home / name, "read") == "inside"
+    assert around.zone(home / "a" / ".env") == "inside"
+    within = Zones(home / ".config" / "editor", agent_dir=root / "agent")
+    assert within.zone(home / ".config" / "editor" / "init.lua") == "inside"
+
+
 def test_kept_output_of_our_commands_is_read_freely_but_nothing_called_so(
     zones: Zones, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
