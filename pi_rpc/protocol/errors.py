@@ -59,9 +59,7 @@ ERRORS: dict[str, ErrorKind] = {
         1008, "Nothing waits, and the conversation does not end where a model could go on."
     ),
     "modelNotFound": ErrorKind(
-        1101,
-        "No such model: the one that is named, or the one that sessions begin with (`--model`,"
-        " `initialize`, the settings).",
+        1101, "No such model: the one that is named, or else that of `--model` or `initialize`."
     ),
     "modelRequired": ErrorKind(1102, "No model is configured; the message says how to."),
     "authRequired": ErrorKind(
