@@ -12,6 +12,11 @@ __all__ = ["main", "parse"]
 _PERMISSION_MODES = ("ask", "edits", "full", "readonly")
 _INTERRUPTED = 130
 _LOG_LEVELS = ("debug", "info", "warn", "error")
+_SESSION_OPTIONS = frozenset({"permission_mode", "tools", "model"})
+_LOG_OPTIONS = frozenset({"log_level", "log_file"})
+_OF_THE_DAEMON = {*_SESSION_OPTIONS, *_LOG_OPTIONS, "stdio", "drain", "trace"}
+_HONOURED = {"run": _SESSION_OPTIONS | _LOG_OPTIONS, "demo": {"model"}}
+"""Options of the daemon that a command takes as well; others take none."""
 _SCHEMA_KINDS = {
     "json": "JSON Schema (default)",
     "typescript": "declarations for TypeScript",
@@ -91,8 +96,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         help="at the end of input finish what was accepted instead of aborting it",
     )
     _add_session_options(parser)
-    parser.add_argument("--log-level", choices=_LOG_LEVELS, default="warn")
-    parser.add_argument("--log-file", metavar="FILE", help="log here instead of on stderr")
+    _add_log_options(parser)
     parser.add_argument(
         "--trace", metavar="FILE", help="add every frame to FILE, with credentials masked"
     )
@@ -100,6 +104,13 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     arguments = parser.parse_args(argv)
     if arguments.command is None and not arguments.stdio:
         parser.error("say --stdio to serve a client, or name a command")
+    if arguments.command is not None:
+        honoured = _HONOURED.get(arguments.command, frozenset())
+        for name in sorted(_OF_THE_DAEMON - honoured):
+            said = getattr(arguments, name, None)
+            if said is not None and said is not False:
+                option = f"--{name.replace('_', '-')}"
+                parser.error(f"{option} has no meaning for the command {arguments.command!r}")
     return arguments
 
 
@@ -123,6 +134,16 @@ def _add_session_options(parser: argparse.ArgumentParser, default: str | None = 
     )
 
 
+def _add_log_options(parser: argparse.ArgumentParser, default: str | None = None) -> None:
+    """``default`` as in ``_add_session_options``."""
+    parser.add_argument(
+        "--log-level", default=default, choices=_LOG_LEVELS, help="how much to log (default: warn)"
+    )
+    parser.add_argument(
+        "--log-file", default=default, metavar="FILE", help="log here instead of on stderr"
+    )
+
+
 def _add_commands(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     run = commands.add_parser("run", help="run one prompt and print the answer")
@@ -130,6 +151,7 @@ def _add_commands(parser: argparse.ArgumentParser) -> None:
     run.add_argument("--json", action="store_true", help="print every event as a line of JSON")
     run.add_argument("--ephemeral", action="store_true", help="keep no session file")
     _add_session_options(run, argparse.SUPPRESS)
+    _add_log_options(run, argparse.SUPPRESS)
     demo = commands.add_parser("demo", help="see it work: a model reads a file with a tool")
     demo.add_argument("--install", action="store_true", help="install the embedded model first")
     demo.add_argument(

@@ -1,4 +1,4 @@
-"""Text in columns, safe to show in a terminal.
+"""Text for a person at a terminal: in columns, safe to show, in words of the command line.
 
 Owns the layout. Does not own what is in the cells.
 """
@@ -6,7 +6,13 @@ Owns the layout. Does not own what is in the cells.
 import unicodedata
 from collections.abc import Sequence
 
-__all__ = ["in_columns", "printable"]
+__all__ = ["in_a_shell", "in_columns", "printable"]
+
+_COMMANDS = {
+    "model/list": "`pi-rpc models`",
+    "auth/status": "`pi-rpc auth status --all`",
+    "session/configure and another permissionMode, or --permission-mode": "--permission-mode",
+}
 
 
 def in_columns(rows: Sequence[Sequence[str]], gap: str = "  ") -> list[str]:
@@ -24,6 +30,13 @@ def in_columns(rows: Sequence[Sequence[str]], gap: str = "  ") -> list[str]:
 def printable(text: str) -> str:
     """``text`` on one line, without what a terminal would obey."""
     return "".join(char if char.isprintable() else " " for char in text)
+
+
+def in_a_shell(text: str) -> str:
+    """A message that tells clients which request helps, telling a person which command does."""
+    for request, command in _COMMANDS.items():
+        text = text.replace(request, command)
+    return text
 
 
 def _width(text: str) -> int:

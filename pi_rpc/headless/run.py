@@ -20,8 +20,10 @@ from pi_rpc.harness.errors import HarnessError
 from pi_rpc.harness.extensions import ExtensionCommand
 from pi_rpc.harness.inputs import PromptInput
 from pi_rpc.harness.runs import Run, RunOutcome
+from pi_rpc.headless._table import in_a_shell
 from pi_rpc.headless.render import RunRenderer
 from pi_rpc.host.host import Host, HostedSession, SessionOptions
+from pi_rpc.host.log import log_to
 from pi_rpc.host.services import Services
 from pi_rpc.llm.abort import AbortController
 from pi_rpc.protocol.convert import EntryIds, to_wire
@@ -41,7 +43,12 @@ _PATIENCE_S = 0.008
 
 def run_prompt(arguments: "Namespace") -> int:
     """Run it; returns the exit code."""
-    logging.getLogger("pi_rpc").addHandler(logging.StreamHandler())
+    try:
+        _log(arguments.log_level, arguments.log_file)
+    except OSError as error:
+        reason = error.strerror or error
+        sys.stderr.write(f"pi-rpc run: cannot write the log file: {arguments.log_file}: {reason}\n")
+        return _USAGE
     prompt = " ".join(arguments.prompt)
     options = SessionOptions(
         model=arguments.model,
@@ -50,6 +57,14 @@ def run_prompt(arguments: "Namespace") -> int:
         ephemeral=arguments.ephemeral,
     )
     return anyio.run(_run, prompt, options, arguments.json)
+
+
+def _log(level: str | None, file: str | None) -> None:
+    """As asked for; else what went wrong is said to the person in so many words."""
+    if level or file:
+        log_to(level, file)
+    else:
+        logging.getLogger("pi_rpc").addHandler(logging.StreamHandler())
 
 
 async def _run(prompt: str, options: SessionOptions, as_json: bool) -> int:
@@ -73,7 +88,7 @@ async def _run(prompt: str, options: SessionOptions, as_json: bool) -> int:
             else:
                 exit_code = await _prompt(hosted, prompt, output)
         except HarnessError as error:
-            sys.stderr.write(f"pi-rpc run: {error.message}\n")
+            sys.stderr.write(f"pi-rpc run: {in_a_shell(error.message)}\n")
             exit_code = _USAGE if error.kind in _MISTAKES else _FAILED
         finally:
             await host.aclose()

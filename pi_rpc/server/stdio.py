@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pi_rpc.host.log import log_to
 from pi_rpc.jsonrpc.stdio import OpeningTransport, StdioTransport, claim_stdio
 from pi_rpc.server.greeting import answer_first_frame
 from pi_rpc.server.signals import EarlySignals, end_if_stuck
@@ -28,9 +29,10 @@ def run_stdio(arguments: "Namespace") -> int:
     transport: OpeningTransport
     transport = StdioTransport(*claim_stdio(), at_end=None if arguments.drain else end_if_stuck)
     try:
-        _log_to(arguments.log_level, arguments.log_file)
+        log_to(arguments.log_level, arguments.log_file)
     except OSError as error:
-        sys.stderr.write(f"pi-rpc: cannot write the log file: {error}\n")
+        reason = error.strerror or error
+        sys.stderr.write(f"pi-rpc: cannot write the log file: {arguments.log_file}: {reason}\n")
         return 2
     trace: TraceFile | None = None
     if arguments.trace:
@@ -39,7 +41,8 @@ def run_stdio(arguments: "Namespace") -> int:
         try:
             trace = tracing.TraceFile(Path(arguments.trace))
         except OSError as error:
-            sys.stderr.write(f"pi-rpc: cannot write the trace: {error}\n")
+            reason = error.strerror or error
+            sys.stderr.write(f"pi-rpc: cannot write the trace: {arguments.trace}: {reason}\n")
             return 2
         transport = tracing.TracedTransport(transport, trace)
     early = EarlySignals()
@@ -63,11 +66,3 @@ def run_stdio(arguments: "Namespace") -> int:
     # Everything has ended in order; what is left is a thread that may still be importing ahead.
     logging.shutdown()
     os._exit(code)
-
-
-def _log_to(level: str, file: str | None) -> None:
-    handler = logging.FileHandler(Path(file)) if file else logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    logger = logging.getLogger("pi_rpc")
-    logger.addHandler(handler)
-    logger.setLevel(level.upper())

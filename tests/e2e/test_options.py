@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from pi_rpc import __version__
+from pi_rpc.cli import parse
 from pi_rpc.protocol.schema import render
 from tests.e2e.editor import DEADLINE_S, Refused, call, editor, say
 
@@ -183,6 +185,65 @@ def test_what_it_does_not_know_is_a_usage_error(tmp_path: Path, arguments: tuple
     assert done.stdout == ""
     assert done.stderr.startswith("usage: pi-rpc")
     assert "Traceback" not in done.stderr
+
+
+COMMANDS = {
+    "run": ("run", "x"),
+    "demo": ("demo",),
+    "schema": ("schema",),
+    "auth": ("auth", "status"),
+    "models": ("models",),
+    "doctor": ("doctor",),
+    "export": ("export", "x"),
+    "trace": ("trace", "show", "x"),
+    "local": ("local", "status"),
+}
+DAEMON_OPTIONS = {
+    "--stdio": (),
+    "--drain": (),
+    "--trace": ("file",),
+    "--log-file": ("file",),
+    "--log-level": ("debug",),
+    "--permission-mode": ("full",),
+    "--tools": ("read",),
+    "--model": ("scripted/scripted",),
+}
+HONOURED = {
+    "run": {"--log-file", "--log-level", "--permission-mode", "--tools", "--model"},
+    "demo": {"--model"},
+}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("option", DAEMON_OPTIONS)
+def test_an_option_before_a_command_counts_or_is_a_usage_error(
+    capsys: pytest.CaptureFixture[str], name: str, option: str
+) -> None:
+    argv = [option, *DAEMON_OPTIONS[option], *COMMANDS[name]]
+    if option in HONOURED.get(name, ()):
+        field = option.removeprefix("--").replace("-", "_")
+        assert getattr(parse(argv), field) is not None
+        return
+    with pytest.raises(SystemExit) as ended:
+        parse(argv)
+    assert ended.value.code == 2
+    said = capsys.readouterr().err
+    assert f"{option} has no meaning for the command {name!r}" in said
+
+
+def test_an_empty_list_of_tools_is_an_option_as_well(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parse(["--tools", "", "models"])
+    assert "--tools has no meaning" in capsys.readouterr().err
+    assert parse(["--tools", "", "run", "x"]).tools == []
+
+
+def test_every_command_is_among_those_that_are_tried(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parse(["fly"])
+    listed = re.search(r"choose from (.*)\)", capsys.readouterr().err)
+    assert listed is not None
+    assert set(re.findall(r"\w+", listed[1])) == set(COMMANDS)
 
 
 def test_help_names_every_command(tmp_path: Path) -> None:
