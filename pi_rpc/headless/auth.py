@@ -12,7 +12,7 @@ import anyio
 
 from pi_rpc.harness.credentials import MAX_KEY, KeyForm
 from pi_rpc.harness.errors import HarnessError
-from pi_rpc.headless._table import in_columns, printable
+from pi_rpc.headless._table import in_a_shell, in_columns, printable
 from pi_rpc.host.keys import ProviderKey, key_of, keys, remove_key, store_key
 from pi_rpc.host.services import Services
 from pi_rpc.protocol.auth import AuthStatusResult, ProviderAuth
@@ -37,7 +37,7 @@ def run_auth(arguments: "Namespace") -> int:
             case _:
                 return _remove(arguments)
     except HarnessError as error:
-        sys.stderr.write(f"pi-rpc auth: {error.message}\n")
+        sys.stderr.write(f"pi-rpc auth: {in_a_shell(error.message)}\n")
         return _USAGE if error.kind == "invalidParams" else _FAILED
 
 

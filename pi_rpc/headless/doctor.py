@@ -17,7 +17,7 @@ import anyio
 from pi_rpc import __version__
 from pi_rpc.harness.model_registry import UnknownModelError
 from pi_rpc.harness.trust import TrustStore, needed
-from pi_rpc.headless._table import in_columns
+from pi_rpc.headless._table import in_a_shell, in_columns
 from pi_rpc.host.keys import ProviderKey, keys
 from pi_rpc.host.project import load_project
 from pi_rpc.host.services import Services
@@ -104,7 +104,7 @@ def _folder(folder: Path) -> Finding:
 def _files(services: Services, cwd: Path) -> Iterator[Finding]:
     problems = [*services.problems, *load_project(services.folder, cwd).problems]
     for problem in dict.fromkeys(problems):
-        yield Finding(topic="files", verdict="note", text=problem)
+        yield Finding(topic="files", verdict="note", text=in_a_shell(problem))
     names = ("settings.json", "models.json", "auth.json", "trust.json")
     there = [name for name in names if (services.folder / name).exists()]
     text = f"{', '.join(there)} read" if there else "none: all is as it comes"
@@ -118,7 +118,7 @@ def _trust(services: Services, cwd: Path) -> Finding:
     waiting = [] if trusted else needed(cwd)
     if waiting:
         text = f"{cwd} is not trusted; not loaded: {', '.join(waiting)}"
-        fix = "trust/set (a client) or pi decides"
+        fix = "an editor decides, with trust/set, or pi does"
         return Finding(topic="project", verdict="note", text=text, fix=fix)
     state = "trusted" if trusted else "not trusted, and needs no trust"
     return Finding(topic="project", verdict="ok", text=f"{cwd}: {state}")
@@ -137,7 +137,7 @@ def _models(services: Services) -> Iterator[Finding]:
         model = registry.default(services.settings)
         problem = ""
     except UnknownModelError as error:
-        model, problem = None, error.message
+        model, problem = None, in_a_shell(error.message)
     topic = "default model"
     if model is not None and registry.authenticated(model):
         yield Finding(topic=topic, verdict="ok", text=model.ref)

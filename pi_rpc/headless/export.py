@@ -13,6 +13,7 @@ import anyio
 from pi_rpc.harness.errors import HarnessError
 from pi_rpc.harness.paths import agent_dir, chosen_sessions_dir
 from pi_rpc.harness.settings import load_settings
+from pi_rpc.headless._table import in_a_shell
 from pi_rpc.host.export import ExportFormat, export_session
 from pi_rpc.host.storage import names_a_file, session_file, storage_failure
 from pi_rpc.session.repo import JsonlSessionRepo
@@ -34,7 +35,7 @@ def run_export(arguments: "Namespace") -> int:
         path = anyio.run(_export, arguments.session, format, output, arguments.overwrite)
     except HarnessError as error:
         hint = "; --overwrite replaces it" if "overwrite" in error.message else ""
-        sys.stderr.write(f"pi-rpc export: {error.message}{hint}\n")
+        sys.stderr.write(f"pi-rpc export: {in_a_shell(error.message)}{hint}\n")
         return 2 if error.kind == "invalidParams" else 1
     sys.stdout.write(f"{path}\n")
     return 0

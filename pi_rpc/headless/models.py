@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from pi_rpc.harness.model_registry import ModelChoice, ModelRegistry, UnknownModelError
-from pi_rpc.headless._table import in_columns, printable
+from pi_rpc.headless._table import in_a_shell, in_columns, printable
 from pi_rpc.host.services import Services
 from pi_rpc.llm.messages import Wire
 from pi_rpc.llm.models import THINKING_LEVELS, Model, thinking_levels
@@ -87,7 +87,7 @@ def _chosen(registry: ModelRegistry, pattern: str | None) -> tuple[ModelChoice |
     try:
         return registry.choose(pattern), ""
     except UnknownModelError as error:
-        return None, error.message
+        return None, in_a_shell(error.message)
 
 
 def _fits(model: Model, pattern: str | None, choice: ModelChoice | None) -> bool:
@@ -155,7 +155,7 @@ def _check(services: Services, named: str, *, as_json: bool) -> int:
     try:
         model = of_provider[0] if of_provider else services.models.find(named)
     except UnknownModelError as error:
-        sys.stderr.write(f"pi-rpc models: {printable(error.message)}\n")
+        sys.stderr.write(f"pi-rpc models: {printable(in_a_shell(error.message))}\n")
         return _USAGE
 
     async def ask() -> CheckedModel:

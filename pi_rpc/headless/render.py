@@ -12,6 +12,8 @@ import unicodedata
 from collections.abc import Mapping
 from typing import Any, TextIO
 
+from pi_rpc.headless._table import in_a_shell
+
 __all__ = ["RunRenderer"]
 
 _BRIEF = 160
@@ -52,7 +54,7 @@ class RunRenderer:
             case "compaction_start":
                 self._note("shortening the conversation ...", "2")
             case "diagnostic":
-                self._note(f"{event['severity']}: {event['message']}", "33")
+                self._note(f"{event['severity']}: {in_a_shell(event['message'])}", "33")
             case "agent_settled":
                 self._end_line()
                 self._note(self._summary(event), "2")
@@ -88,7 +90,8 @@ class RunRenderer:
     def _summary(self, event: Mapping[str, Any]) -> str:
         seconds = time.monotonic() - self._started
         usage = event.get("usage") or {}
-        tokens = f"{usage.get('input', 0)} tokens in, {usage.get('output', 0)} out"
+        prompt = sum(usage.get(kind, 0) for kind in ("input", "cacheRead", "cacheWrite"))
+        tokens = f"{prompt} tokens in, {usage.get('output', 0)} out"
         cost = f"${event.get('cost') or 0:.4f}"
         return f"[{event['stopReason']}: {tokens}, {cost}, {seconds:.1f} s]"
 

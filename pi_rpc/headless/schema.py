@@ -20,8 +20,9 @@ def run_schema(arguments: "Namespace") -> int:
     check = arguments.kind == "check"
     try:
         drifted = update_files(Path.cwd(), check=check)
-    except (ValueError, FileNotFoundError) as error:
-        sys.stderr.write(f"pi-rpc schema: {error}\nRun it at the root of a checkout.\n")
+    except (ValueError, OSError) as error:
+        reason = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else error
+        sys.stderr.write(f"pi-rpc schema: {reason}\nRun it at the root of a checkout.\n")
         return 2
     for path in drifted:
         sys.stderr.write(f"{path} {'is out of date: run `make docs`' if check else 'written'}\n")

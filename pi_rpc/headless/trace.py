@@ -37,7 +37,8 @@ def run_trace(arguments: "Namespace") -> int:
         sys.stdout = None  # nobody reads it any more
         return _UNREAD
     except OSError as error:
-        sys.stderr.write(f"pi-rpc trace: {error}\n")
+        reason = error.strerror or error
+        sys.stderr.write(f"pi-rpc trace: {arguments.file} cannot be read: {reason}\n")
         return _FAILED
     return 0
 

@@ -273,13 +273,61 @@ def test_the_demo_plays_a_script_where_the_embedded_model_cannot_be_had(tmp_path
     assert "scripted demo" in shown
     assert '-> read {"path": "READ.me"}' in shown
     assert "<- # The first line" in shown
-    assert "READ.me was read for real." in shown
+    assert "`pi-rpc local install` installs the embedded one" in shown
+    assert "what read said of READ.me is real" in shown
     assert "[stop: " in shown
     assert done.stderr == b""
     assert session_files(tmp_path) == []
 
 
+@pytest.mark.parametrize(
+    ("file", "reason"),
+    [("README.md", "cannot be read: No such file"), (".", "is not a file")],
+)
+def test_the_demo_needs_a_file_to_read(tmp_path: Path, file: str, reason: str) -> None:
+    done = run(tmp_path, "demo", "--model", "scripted/scripted", "--file", file)
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert done.stderr.decode().startswith(f"pi-rpc demo: {file} {reason}")
+    assert b"name another file with --file" in done.stderr
+
+
+def test_the_demo_fails_when_its_model_has_read_nothing(tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_text("# The first line\n")
+    replies = [[call("read", path="elsewhere")], [say("It is lovely.")]]
+    done = run(tmp_path, "demo", "--model", "scripted/scripted", replies=replies)
+    assert done.returncode == 1
+    assert b"it failed: README.md was not read" in done.stdout
+
+
+def test_a_run_logs_as_it_is_told_to(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    options = ("--log-level", "debug", "--log-file", str(log))
+    for number, arguments in enumerate(((*options, "run"), ("run", *options)), 1):
+        done = run(tmp_path, *arguments, "go", replies=[[say("done")]])
+        assert (done.returncode, done.stdout) == (0, b"done\n")
+        assert log.exists(), number
+        log.unlink()
+    lost = run(tmp_path, "run", "--log-file", str(tmp_path / "no" / "log"), "go")
+    assert (lost.returncode, lost.stdout) == (2, b"")
+    assert lost.stderr.decode() == (
+        f"pi-rpc run: cannot write the log file: {tmp_path}/no/log: No such file or directory\n"
+    )
+
+
+def test_a_model_that_is_not_there_is_told_with_the_command_that_lists_them(
+    tmp_path: Path,
+) -> None:
+    done = run(tmp_path, "run", "--model", "foo/bar", "x")
+    assert done.returncode == 2
+    assert b"`pi-rpc models` names those there are" in done.stderr
+    assert b"model/list" not in done.stderr
+    (tmp_path / "settings.json").write_text('{"defaultModel": "foo/bar"}')
+    done = run(tmp_path, "run", "x", replies=[[say("done")]])
+    assert b"model/list" not in done.stderr
+
+
 def test_the_demo_fails_with_a_line_when_its_model_does_not_exist(tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_text("# The first line\n")
     done = run(tmp_path, "demo", "--model", "nobody/nothing")
     assert done.returncode == 1
     assert b"nobody/nothing" in done.stdout + done.stderr

@@ -139,6 +139,7 @@ def test_where_to_find_a_key_is_stored(tmp_path: Path) -> None:
         (("auth", "set", "groq"), f"{SECRET}\n{SECRET}", "characters that no key has"),
         (("auth", "set", "groq", "--env", "A B"), "", "not the name of an environment variable"),
         (("auth", "status", "grokk"), "", "near it are: groq"),
+        (("auth", "set", "mine"), SECRET, "`pi-rpc auth status --all` names those there are"),
     ],
 )
 def test_what_is_wrong_is_said_and_no_key_is_repeated(
@@ -199,7 +200,7 @@ def test_where_no_key_is_the_models_are_listed_with_how_to_give_one(tmp_path: Pa
 def test_a_name_that_means_nothing_fails(tmp_path: Path) -> None:
     done = run(tmp_path, "models", "nothing-like-this")
     assert (done.returncode, done.stdout) == (1, "")
-    assert "there is no model 'nothing-like-this'" in done.stderr
+    assert "there is no model 'nothing-like-this'; `pi-rpc models` names" in done.stderr
 
 
 # --- checking a model ---------------------------------------------------------------------------

@@ -55,7 +55,7 @@ def result(text: str, *, failed: bool = False) -> dict[str, Any]:
 SETTLED = {
     "type": "agent_settled",
     "stopReason": "stop",
-    "usage": {"input": 1200, "output": 34},
+    "usage": {"input": 200, "cacheRead": 900, "cacheWrite": 100, "output": 34},
     "cost": 0.01234,
 }
 
@@ -154,6 +154,13 @@ def test_a_reply_that_failed_says_why(screen: Screen) -> None:
 def test_a_diagnostic_is_shown(screen: Screen) -> None:
     screen.draw({"type": "diagnostic", "severity": "warning", "message": "mind the gap"})
     assert screen.noted == "warning: mind the gap\n"
+
+
+def test_a_diagnostic_names_commands_for_the_requests_of_a_client(screen: Screen) -> None:
+    message = "there is no model 'x'; model/list names those there are"
+    screen.draw({"type": "diagnostic", "severity": "warning", "message": message})
+    assert "`pi-rpc models` names those there are" in screen.noted
+    assert "model/list" not in screen.noted
 
 
 def test_the_end_tells_usage_cost_and_time(screen: Screen) -> None:

@@ -166,4 +166,5 @@ def test_a_frame_cannot_write_to_the_terminal(show: Any) -> None:
 
 def test_a_file_that_is_not_there_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_trace(parse(["trace", "show", "/nowhere/trace"])) == 2
-    assert "/nowhere/trace" in capsys.readouterr().err
+    said = "pi-rpc trace: /nowhere/trace cannot be read: No such file or directory\n"
+    assert capsys.readouterr().err == said
