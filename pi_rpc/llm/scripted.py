@@ -222,7 +222,8 @@ async def stream(
             f"the model {model.ref} plays a script: name its file in {_SCRIPT_VARIABLE}"
         )
     if path not in _files:
-        _files[path] = await _load(path)
+        loaded = await _load(path)
+        _files.setdefault(path, loaded)  # another session may have begun to play it meanwhile
     script = _files[path]
     session = (options.session_id or "").partition("#")[0]
     progress = script.sessions.pop(session, None) or _Progress()

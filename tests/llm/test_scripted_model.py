@@ -227,6 +227,24 @@ async def test_a_file_is_played_to_each_session_from_its_start(
         assert "no reply left" in str(third.error_message)
 
 
+async def test_sessions_that_begin_a_file_at_once_keep_their_places_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hello: Context
+) -> None:
+    replies = [{"steps": [{"text": "first"}]}, {"steps": [{"text": "second"}]}]
+    script(tmp_path, monkeypatch, {"replies": replies})
+    said: dict[str, list[Any]] = {}
+
+    async def play(session: str) -> None:
+        options = StreamOptions(session_id=session)
+        heard = [await stream_simple(MODEL, hello, options).result() for _ in replies]
+        said[session] = [block for message in heard for block in message.content]
+
+    async with anyio.create_task_group() as group:
+        for number in range(8):
+            group.start_soon(play, str(number))
+    assert list(said.values()) == [[TextBlock(text="first"), TextBlock(text="second")]] * 8
+
+
 async def test_a_file_can_repeat_and_hold_every_kind_of_step(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hello: Context
 ) -> None:
