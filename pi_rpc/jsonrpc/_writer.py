@@ -54,6 +54,8 @@ class Writer:
         self._gathered: list[bytes] = []
         """What this turn of the event loop brought; at most what a pipe takes in one piece."""
         self._gathered_bytes = 0
+        self._in_turn = False
+        """Something was written in this turn already."""
         self._connection: socket.socket | None = None
         self._write_at_once = self._quick_way(os.fstat(fd).st_mode)
 
@@ -82,21 +84,26 @@ class Writer:
     def write(self, data: bytes) -> None:
         """Writes or queues. Never blocks, never raises; after the end it does nothing.
 
-        Little is written at the end of the event loop's turn, with what else comes until then: each
-        write wakes the other end, and so does it for a hundred sessions at once.
+        The first in a turn of the event loop is written at once, small ones that follow it together
+        at the turn's end: each write wakes the other end, and there may be a hundred sessions.
         """
         if self._broken or self._closed or not data:
             return
         self._sent_bytes += len(data)
         if self._gathered_bytes + len(data) > _ATOMIC_BYTES:
             self._write_gathered()
-        if self._waiting_bytes or len(data) > _ATOMIC_BYTES:
-            self._write_now(data)
+        if self._in_turn and not self._waiting_bytes and len(data) <= _ATOMIC_BYTES:
+            self._gathered.append(data)
+            self._gathered_bytes += len(data)
             return
-        if not self._gathered:
-            self._running_loop().call_soon(self._write_gathered)
-        self._gathered.append(data)
-        self._gathered_bytes += len(data)
+        if not self._in_turn:
+            self._in_turn = True
+            self._running_loop().call_soon(self._end_turn)
+        self._write_now(data)
+
+    def _end_turn(self) -> None:
+        self._in_turn = False
+        self._write_gathered()
 
     def _write_gathered(self) -> None:
         data = b"".join(self._gathered)

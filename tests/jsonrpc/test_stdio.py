@@ -100,11 +100,15 @@ async def test_frames_go_in_and_out(ends: Ends) -> None:
     transport.close()
 
 
-async def test_what_is_sent_in_one_turn_is_written_at_its_end_in_order(pipes: Ends) -> None:
+async def test_the_first_of_a_turn_is_written_at_once_and_the_rest_at_its_end_in_order(
+    pipes: Ends,
+) -> None:
     transport = pipes.transport(Framing.LINES)
     os.set_blocking(pipes.output, False)
+    transport.send([b"0"])
     transport.send([b"1"])
     transport.send([b"2"])
+    assert os.read(pipes.output, 100) == b"0\n"
     with pytest.raises(BlockingIOError):
         os.read(pipes.output, 100)
     long = b'"' + b"x" * 5000 + b'"'
