@@ -14,9 +14,6 @@ from msgspec import Struct, UnsetType
 
 __all__ = ["members", "struct_for", "structs_of", "with_alternatives"]
 
-_WRONG_WORD = re.compile(r"Invalid (?:enum )?value (.*)", re.DOTALL)
-_STEP = re.compile(r"\.(\w+)|\[(\d+|\.\.\.)\]")
-
 
 def with_alternatives(message: str, value: Any, type_: Any) -> str:
     """``message`` of a ``ValidationError``, which also says what is allowed where it is about a
@@ -24,7 +21,7 @@ def with_alternatives(message: str, value: Any, type_: Any) -> str:
     what, marker, place = message.rpartition(" - at `$")
     if not marker:
         what, place = message, ""
-    wrong = _WRONG_WORD.fullmatch(what)
+    wrong = re.fullmatch(r"Invalid (?:enum )?value (.*)", what, re.DOTALL)
     if not wrong and not what.startswith("Object contains unknown field "):
         return message
     there = _type_at(place, value, type_)
@@ -77,7 +74,7 @@ def struct_for(value: dict[str, Any], structs: list[type[Struct]]) -> type[Struc
 
 def _type_at(place: str, value: Any, type_: Any) -> Any:
     """The type of what is at ``place``, as msgspec writes it: ``.steps[0].text``."""
-    for name, index in _STEP.findall(place):
+    for name, index in re.findall(r"\.(\w+)|\[(\d+|\.\.\.)\]", place):
         if name:
             type_ = _type_of_field(name, value, structs_of(type_))
             value = value.get(name) if isinstance(value, dict) else None

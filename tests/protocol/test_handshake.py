@@ -240,4 +240,5 @@ def test_answering_initialize_imports_nothing_heavy() -> None:
         "pi_rpc.protocol.errors",
         "pi_rpc.protocol.handshake",
         "pi_rpc.wire",
+        "pi_rpc.wire_errors",
     }
