@@ -78,10 +78,16 @@ def _frame(message: dict[str, Any]) -> bytes:
 
 
 def _read_frame(fd: int) -> None:
-    data = os.read(fd, 65536)
+    data = _read(fd)
     while b"\r\n\r\n" not in data:
-        data += os.read(fd, 65536)
+        data += _read(fd)
     head, _, body = data.partition(b"\r\n\r\n")
     missing = int(head.split(b":")[1]) - len(body)
     while missing > 0:
-        missing -= len(os.read(fd, 65536))
+        missing -= len(_read(fd))
+
+
+def _read(fd: int) -> bytes:
+    if not (data := os.read(fd, 65536)):
+        raise RuntimeError("the process ended early")
+    return data
