@@ -17,7 +17,7 @@ REQUESTS = methods(requests=True)
 each_request = pytest.mark.parametrize("name", REQUESTS)
 each_notification = pytest.mark.parametrize("name", methods(requests=False))
 
-NO_PARAMS = {"shutdown", "ping"}
+NO_PARAMS = {"shutdown", "ping", "server/stats"}
 """They read none, so none can be missing or of the wrong type."""
 
 
