@@ -60,13 +60,13 @@ run: $(VENV)/.run
 	@$(BIN)/pi-rpc demo --install $(if $(MODEL),--model $(MODEL))
 
 test: lint
-	$(BIN)/python -m pytest -n 2 -m 'not model'
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not model'
 
 # Nothing is skipped here: what a test needs is installed, or the test fails.
 test-all: lint $(VENV)/.model $(VENV)/.pi $(VENV)/.mock $(VENV)/.checks
 	PI_RPC_REQUIRE_MODEL=1 PI_RPC_REQUIRE_NODE=1 PI_RPC_REQUIRE_PI=1 PI_BIN='$(PI_BIN)' \
 		AIMOCK_CLI='$(AIMOCK_CLI)' NODE_CHECKS='$(abspath $(VENV))/checks/node_modules' \
-		$(BIN)/python -m pytest -n 2
+		$(BIN)/python -m pytest -n 2 --dist worksteal
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .

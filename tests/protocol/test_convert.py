@@ -150,7 +150,7 @@ def test_the_changed_fields_stand_in_session_changed_itself() -> None:
 
 
 def test_session_changed_has_every_field_of_the_state_that_can_change() -> None:
-    fixed = {"sessionId", "path", "cwd", "epoch"}
+    fixed = {"sessionId", "path", "cwd"}
     told_otherwise = {"queue", "lastSeq", "live"}
     state = set(SessionState.__struct_encode_fields__) - fixed - told_otherwise
     assert set(wire.SessionChanged.__struct_encode_fields__) - {"removed"} == state
