@@ -23,9 +23,9 @@ from pi_rpc.harness.runs import Run, RunOutcome
 from pi_rpc.headless._table import in_a_shell
 from pi_rpc.headless.render import RunRenderer
 from pi_rpc.host.host import Host, HostedSession, SessionOptions
-from pi_rpc.log import log_to
 from pi_rpc.host.services import Services
 from pi_rpc.llm.abort import AbortController
+from pi_rpc.log import log_to
 from pi_rpc.protocol.convert import EntryIds, to_wire
 from pi_rpc.protocol.encode import encode
 

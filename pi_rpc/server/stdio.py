@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pi_rpc.log import log_to
 from pi_rpc.jsonrpc.stdio import OpeningTransport, StdioTransport, claim_stdio
+from pi_rpc.log import log_to
 from pi_rpc.server.greeting import answer_first_frame
 from pi_rpc.server.signals import EarlySignals, end_if_stuck
 
