@@ -35,9 +35,7 @@ class Stage:
         self.client = Conversation(home, [*begun, *([HELD] if running else replies)])
         self.project = self.client.project
         (self.project / "valve.txt").write_text("The valve is red.\n")
-        answers = RememberedAnswers(home / ".pi" / "agent")
-        self.rule = answers.add(self.project, parse_rule("bash(make)", "allow")).id
-        """An answer that is remembered."""
+        self._answers = RememberedAnswers(home / ".pi" / "agent")
         self.client.begin(wishes(permissionMode="full"))
         ask = self.client.request
         ask("prompt", {"message": "Paint the valve green."})
@@ -58,6 +56,10 @@ class Stage:
     def another(self) -> str:
         """A further session, open."""
         return str(self.client.request("session/fork")["result"]["sessionId"])
+
+    def remembered(self) -> str:
+        """An answer that is remembered."""
+        return self._answers.add(self.project, parse_rule("bash(make)", "allow")).id
 
     def new_file(self, suffix: str) -> Path:
         """A path in the project where nothing is."""
@@ -178,7 +180,7 @@ ROWS: dict[str, Row] = {
         ),
     ),
     "permission/list": Row(),
-    "permission/forget": Row(lambda stage: {"id": stage.rule}),
+    "permission/forget": Row(lambda stage: {"id": stage.remembered()}),
     "server/stats": Row(),
     "session/export": Row(lambda stage: {"format": "markdown", "path": str(stage.new_file("md"))}),
     "trust/get": Row(),

@@ -17,6 +17,13 @@ REQUESTS = methods(requests=True)
 each_request = pytest.mark.parametrize("name", REQUESTS)
 each_notification = pytest.mark.parametrize("name", methods(requests=False))
 
+QUICK = [
+    name
+    for name, row in ROWS.items()
+    if row.slow is None and name not in {"shutdown", "steer", "followUp", "abort", "queue/clear"}
+]
+"""What can be tried in one session after the other: no run begins or ends with it."""
+
 NO_PARAMS = {"shutdown", "ping", "server/stats"}
 """They read none, so none can be missing or of the wrong type."""
 
@@ -130,8 +137,14 @@ def test_only_methods_that_read_no_params_are_left_out_where_params_are_bad() ->
 # --- requests ------------------------------------------------------------------------------------
 
 
-@each_request
-def test_a_method_works(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", QUICK)
+def test_a_quick_method_works(name: str, stage: Stage) -> None:
+    row = ROWS[name]
+    check(name, stage.client.request(name, row.params(stage)), row.refused)
+
+
+@pytest.mark.parametrize("name", [name for name in ROWS if name not in QUICK])
+def test_a_method_that_begins_or_ends_something_works(name: str, tmp_path: Path) -> None:
     row = ROWS[name]
     stage = on_stage(tmp_path, row)
     with stage.client:
