@@ -72,7 +72,9 @@ def command(daemon: Daemon) -> None:
     while asleep != CHILDREN:
         assert daemon.process.is_running()
         with suppress(psutil.NoSuchProcess):
-            asleep = {each.cmdline()[-1] for each in daemon.children if each.name() == "sleep"}
+            sleepers = [each for each in daemon.children if each.name() == "sleep"]
+            # One that is just beginning, or has just ended, has no words.
+            asleep = {word for each in sleepers for word in each.cmdline()[-1:]}
 
 
 def permission(daemon: Daemon) -> None:
