@@ -20,6 +20,7 @@ from anyio.abc import TaskGroup
 from msgspec import UNSET
 
 from pi_rpc.agent.events import AgentEnd, AgentSettled, AgentStart, Diagnostic
+from pi_rpc.agent.loop import NothingToContinueError
 from pi_rpc.agent.ports import FileChange
 from pi_rpc.harness.checkpoints import Checkpoints, Restored, SettledChanges
 from pi_rpc.harness.configuration import custom_entry
@@ -217,7 +218,8 @@ class Activities:
             self.tasks.start_soon(_stop_at_deadline, run, seconds)
         try:
             await self._driver.drive(run, prompt)
-        except (SessionError, HarnessError) as error:
+        except (SessionError, HarnessError, NothingToContinueError) as error:
+            # The last: what waited, and was to begin the run, was taken out before it began.
             run.failure = str(error)
         except Exception as error:  # noqa: BLE001 - a run that breaks must still settle; it is logged
             _log.exception("run %s failed", run.id)
