@@ -4,6 +4,7 @@ Owns the order of what counts and the words of reasons. Asks nobody and remember
 (``pi_rpc.harness.permissions.gate``). Blocks only as ``Zones`` does.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -67,7 +68,7 @@ def decide(call: Call, mode: PermissionMode, rules: RuleSet, zones: Zones) -> De
     return _PathCase(call, mode, rules, zones).decision()
 
 
-class _Case:
+class _Case(ABC):
     """A call and what it is judged by; the order of what counts, for every kind of call."""
 
     def __init__(self, call: Call, mode: PermissionMode, rules: RuleSet, zones: Zones) -> None:
@@ -104,21 +105,21 @@ class _Case:
         """The rules of ``effect`` about this tool."""
         return self._rules.about(effect, self.call.tool_name, self.call.kind)
 
+    @abstractmethod
     def secret(self) -> str:
         """What it names that nobody may see; empty: nothing."""
-        raise NotImplementedError
 
     def judged(self) -> bool:
         """Whether ``touched_by`` can be believed where it says no."""
         return True
 
+    @abstractmethod
     def touched_by(self, rule: Rule) -> bool:
         """Whether any part of the call is matched by a rule that asks or denies."""
-        raise NotImplementedError
 
+    @abstractmethod
     def by_rules_and_mode(self) -> Decision:
         """Allowed by a rule, or else what the mode says."""
-        raise NotImplementedError
 
 
 class _PathCase(_Case):
