@@ -133,7 +133,8 @@ def _decoded(raw: Raw) -> WireEvent | UnknownEvent:
             event: WireEvent = with_known_messages(msgspec.json.decode(raw, type=known.struct))
             return event
         except msgspec.ValidationError:
-            pass  # a newer daemon's
+            # A newer daemon means more by the type than this client knows.
+            return UnknownEvent(kind, bytes(raw))
     return UnknownEvent(kind, bytes(raw))
 
 
