@@ -121,7 +121,10 @@ _RENDERERS: dict[str, Callable[[dict[str, Any]], str]] = {
 KINDS: tuple[str, ...] = tuple(_RENDERERS)
 """The forms that the schema can be printed in."""
 
-GENERATED_FILES: dict[str, str] = {"schema/pi-rpc.schema.json": "json"}
+GENERATED_FILES: dict[str, str] = {
+    "schema/pi-rpc.schema.json": "json",
+    "clients/vscode/src/generated/protocol.ts": "typescript",
+}
 """Files of a checkout that are wholly generated, and the kind of each. A client in another language
 joins with a row."""
 

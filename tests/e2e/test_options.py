@@ -13,7 +13,7 @@ import pytest
 
 from pi_rpc import __version__
 from pi_rpc.cli import parse
-from pi_rpc.protocol.schema import render
+from pi_rpc.protocol.schema import GENERATED_FILES, render
 from tests.e2e.editor import DEADLINE_S, Refused, call, editor, say
 
 PI_RPC = (sys.executable, "-m", "pi_rpc")
@@ -268,8 +268,8 @@ def test_the_schema_is_printed(tmp_path: Path, kind: Any) -> None:
 
 
 def copy_of_what_is_generated(folder: Path) -> Path:
-    (folder / "schema").mkdir()
-    for name in ("protocol.md", "schema/pi-rpc.schema.json"):
+    for name in ("protocol.md", *GENERATED_FILES):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes((ROOT / name).read_bytes())
     return folder / "schema" / "pi-rpc.schema.json"
 

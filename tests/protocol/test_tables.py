@@ -126,7 +126,7 @@ def test_drift_is_reported_and_writing_mends_it(tmp_path: Path) -> None:
     shutil.copy(ROOT / "protocol.md", tmp_path)
     path = tmp_path / "protocol.md"
     path.write_text(DOCUMENT.replace("| -32700 |", "| -1 |"), encoding="utf-8")
-    both = ["schema/pi-rpc.schema.json", "protocol.md"]
+    both = [*GENERATED_FILES, "protocol.md"]
     assert update_files(tmp_path, check=True) == both
     assert update_files(tmp_path, check=False) == both
     assert update_files(tmp_path, check=True) == []
