@@ -19,7 +19,6 @@ from pi_rpc.harness.inputs import PromptInput
 from pi_rpc.harness.queue import Aside, MessageQueue, QueuedMessage, QueueKind, queue_of
 from pi_rpc.harness.resources import ResourceError
 from pi_rpc.harness.runs import Run
-from pi_rpc.session.context import build_context
 from pi_rpc.session.storage import SessionStorage
 
 __all__ = ["Prompting"]
@@ -85,8 +84,7 @@ class Prompting:
     def continue_(self) -> Run:
         """Go on without a new prompt: after an interruption or failure, or with what is queued."""
         self._activities.require_idle()
-        messages = build_context(self.session.branch()).messages
-        if not len(self.queue) and not resumable(messages):
+        if not len(self.queue) and not resumable(self.session.branch()):
             raise HarnessError(
                 "nothingToContinue", "the session ends in a finished answer; send a prompt instead"
             )
@@ -129,6 +127,7 @@ class Prompting:
         if self.queue.remove(queued.item.id) is not None:
             self._core.announce_queue()
         elif self.run is not None and not queued.removed:
+            queued.withdrawn = True
             self.run.abort()
 
     # --- inside ----------------------------------------------------------------------------------

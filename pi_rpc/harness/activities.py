@@ -20,12 +20,11 @@ from anyio.abc import TaskGroup
 from msgspec import UNSET
 
 from pi_rpc.agent.events import AgentEnd, AgentSettled, AgentStart, Diagnostic
-from pi_rpc.agent.loop import NothingToContinueError
 from pi_rpc.agent.ports import FileChange
 from pi_rpc.harness.checkpoints import Checkpoints, Restored, SettledChanges
 from pi_rpc.harness.configuration import custom_entry
 from pi_rpc.harness.core import Phase, SessionCore
-from pi_rpc.harness.driving import RunDriver
+from pi_rpc.harness.driving import RunDriver, resumable
 from pi_rpc.harness.errors import HarnessError
 from pi_rpc.harness.inputs import PromptInput
 from pi_rpc.harness.queue import QueuedMessage
@@ -108,8 +107,12 @@ class Activities:
         self.require_writable()
         core.configuration.require_model()
         removed = {"interrupted": None} if self.interrupted else {}
+        takes_queued = prompt is None and not resumable(core.session.branch())
         run = Run()
         self.start(self._execute, run, prompt)
+        if takes_queued:
+            # Now, so that nobody can take out of the queue what the run is to begin with.
+            run.first = core.queue.take_next()
         self.current = run
         self._checkpoints.begin(run)
         core.phase = "turn"
@@ -206,7 +209,7 @@ class Activities:
         if self.current is None and len(self._core.queue) and not stopped:
             try:
                 self.launch(None)
-            except HarnessError as error:
+            except (SessionError, HarnessError) as error:
                 message = f"messages wait that cannot be sent: {error}"
                 self._core.report(Diagnostic(severity="error", message=message))
 
@@ -218,8 +221,7 @@ class Activities:
             self.tasks.start_soon(_stop_at_deadline, run, seconds)
         try:
             await self._driver.drive(run, prompt)
-        except (SessionError, HarnessError, NothingToContinueError) as error:
-            # The last: what waited, and was to begin the run, was taken out before it began.
+        except (SessionError, HarnessError) as error:
             run.failure = str(error)
         except Exception as error:  # noqa: BLE001 - a run that breaks must still settle; it is logged
             _log.exception("run %s failed", run.id)
@@ -241,7 +243,7 @@ class Activities:
         try:
             await self._store_the_rest(run)
             place = core.place()
-        except (SessionError, TimeoutError) as error:
+        except SessionError as error:
             run.failure = run.failure or str(error)
         except Exception as error:  # noqa: BLE001 - a session that cannot be read must still settle
             _log.exception("run %s could not be wound up", run.id)

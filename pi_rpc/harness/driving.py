@@ -35,7 +35,8 @@ from pi_rpc.harness.recovery import Recovery, attempt_entry_ids, recovery_after,
 from pi_rpc.harness.retry import should_retry
 from pi_rpc.harness.runs import Run
 from pi_rpc.llm.messages import AssistantMessage, ImageBlock, UserMessage, text_of
-from pi_rpc.session.context import build_context
+from pi_rpc.session.context import build_context, newest_messages
+from pi_rpc.session.stored import StoredEntry
 
 __all__ = ["RunDriver", "resumable"]
 
@@ -71,10 +72,16 @@ class RunDriver:
             message = prompt.message()
             core.recorder.expect(message, prompt)
             first, before = [message], self._take_asides()
-        elif resumable(messages):
+        elif run.controller.signal.aborted:
+            return
+        elif resumable(core.session.branch()):
             messages = await self._repair(run, without_failed_replies(messages))
+            first = run.first
         else:
-            first = self._take_queued()
+            first = run.first or core.queue.take_next()
+            if not first:
+                # It was, when the run was accepted: another program has written since.
+                raise HarnessError("nothingToContinue", "the session ends in a finished answer")
         first = [*before, *first, *await self._added_by_hooks(run, first)]
         while not run.controller.signal.aborted or first:
             await core.loop.run(
@@ -89,7 +96,7 @@ class RunDriver:
                 self._give_up_retrying(run, _CANCELLED)
                 return
             if not await self._goes_on(run):
-                first = [] if failed(run.last_reply) else self._take_queued()
+                first = [] if failed(run.last_reply) else core.queue.take_next()
                 if not first:
                     return
             messages = self._messages()
@@ -228,11 +235,6 @@ class RunDriver:
         self._core.recorder.unseen = False
         return list(build_context(self._core.session.branch()).messages)
 
-    def _take_queued(self) -> list[UserMessage]:
-        queue = self._core.queue
-        taken = queue.take("steer") or queue.take("followUp")
-        return [queued.message for queued in taken]
-
     def _take_asides(self) -> list[Any]:
         asides = self._core.queue.asides.take()
         for aside in asides:
@@ -314,13 +316,19 @@ def without_failed_replies(messages: list[Any]) -> list[Any]:
     return messages[:end]
 
 
-def resumable(messages: list[Any]) -> bool:
-    """The conversation waits for a reply: it ends in a prompt, a result or an open tool call."""
-    rest = without_failed_replies([each for each in messages if not _is_kept_back(each)])
-    if not rest:
-        return False
-    last = rest[-1]
-    return not isinstance(last, AssistantMessage) or bool(unanswered_calls(rest))
+def resumable(branch: Sequence[StoredEntry]) -> bool:
+    """The conversation waits for a reply: it ends in a prompt, a result or an open tool call.
+
+    Reads no more of it than the end, so that it can be asked before anything is awaited.
+    """
+    for _, message in newest_messages(branch):
+        if not isinstance(message, AssistantMessage):
+            if not _is_kept_back(message):
+                return True
+        elif not failed(message):
+            # Whatever answered its calls would have come first.
+            return bool(unanswered_calls([message]))
+    return False
 
 
 def _is_kept_back(message: Any) -> bool:

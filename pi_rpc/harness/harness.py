@@ -370,7 +370,7 @@ class AgentHarness(Choices, Prompting):
                 await self._bash.aclose()
                 try:
                     await self._core.recorder.flush()
-                except (SessionError, TimeoutError) as error:
+                except SessionError as error:
                     _log.warning("what waited to be stored is lost: %s", error)
                 await self._loop.tool_context.shell.aclose()
                 await run_blocking(self.checkpoints.close)

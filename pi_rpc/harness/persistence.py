@@ -34,7 +34,7 @@ from pi_rpc.session.entries import (
     MessageEntry,
     iso_now,
 )
-from pi_rpc.session.storage import SessionError, SessionStorage
+from pi_rpc.session.storage import SessionError, SessionStorage, SessionStorageError
 from pi_rpc.session.stored import StoredEntry
 
 __all__ = ["MakeEntry", "Recorder", "message_entry"]
@@ -186,7 +186,7 @@ class Recorder:
             while self._pending:
                 try:
                     await self._store(self._pending[0])
-                except (SessionError, TimeoutError):
+                except SessionError:
                     raise  # The disk may work again: it waits for the next flush.
                 except Exception:
                     del self._pending[0]  # It can never be stored; the others must not wait for it.
@@ -221,8 +221,9 @@ class Recorder:
     async def _write(self, entries: Sequence[Entry]) -> list[StoredEntry]:
         # Bounded, so that a dead disk cannot hold a run for ever; the store itself sees to it that
         # an abort cannot come between a message and its line.
-        with anyio.fail_after(_WRITE_DEADLINE_S):
+        with anyio.move_on_after(_WRITE_DEADLINE_S):
             return await self._session.append_many(entries)
+        raise SessionStorageError(f"the session was not written in {_WRITE_DEADLINE_S:g} seconds")
 
     def _client_id(self, message: object) -> Any:
         prompt = self._prompts.get(id(message))

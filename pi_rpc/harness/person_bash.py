@@ -185,7 +185,7 @@ class PersonBash:
             if self._activities.current is None:
                 await recorder.flush()
                 core.announce_usage()
-        except (SessionError, HarnessError, TimeoutError) as error:
+        except (SessionError, HarnessError) as error:
             text = f"a command is not in the session yet, which could not be written: {error}"
             core.report(Diagnostic(severity="error", message=text))
 

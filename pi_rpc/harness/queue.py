@@ -38,6 +38,8 @@ class QueuedMessage:
     run: "Run | None" = None
     """The run that took it."""
     removed: bool = False
+    withdrawn: bool = False
+    """Nobody wants it any more; where it was taken already, it does not come back."""
 
     async def wait(self) -> "RunOutcome | None":
         """The outcome of the run that took it; None when it was removed instead."""
@@ -94,6 +96,10 @@ class MessageQueue:
         line.mode = self.modes[kind]
         return line.take()
 
+    def take_next(self) -> list[UserMessage]:
+        """What a run begins with when it has no prompt: steering, else what follows up."""
+        return [each.message for each in self.take("steer") or self.take("followUp")]
+
     def started(self, message: object) -> QueuedMessage | None:
         """The queued message behind ``message``, if it came from here."""
         flying = (queued for line in self.lines.values() for queued in line.in_flight)
@@ -110,10 +116,15 @@ class MessageQueue:
         return queued
 
     def put_back(self) -> bool:
-        """Return what was taken but not delivered to the head of its line; whether any was that
-        clients see."""
+        """Return what was taken but not delivered to the head of its line, but for what was
+        withdrawn meanwhile; whether any was that clients see."""
         self.asides.restore()
         restored = [line.restore() for line in self.lines.values()]
+        for line in self.lines.values():
+            gone = [queued for queued in line.waiting if queued.withdrawn]
+            for queued in gone:
+                line.remove(queued)
+            _resolve(gone)
         return any(restored)
 
     def clear(self) -> list[QueuedMessage]:

@@ -15,7 +15,7 @@ from pi_rpc.agent.events import RunStopReason
 from pi_rpc.harness.queue import QueuedMessage
 from pi_rpc.harness.usage import Totals
 from pi_rpc.llm.abort import AbortController
-from pi_rpc.llm.messages import AssistantMessage, Usage, text_of
+from pi_rpc.llm.messages import AssistantMessage, Usage, UserMessage, text_of
 
 __all__ = ["Limits", "Run", "RunOutcome"]
 
@@ -53,6 +53,8 @@ class Run:
     controller: AbortController = field(default_factory=AbortController)
     totals: Totals = field(default_factory=Totals)
     turns: int = 0
+    first: list[UserMessage] = field(default_factory=list)
+    """What it has taken of the queue to begin with."""
     retry: tuple[int, str] | None = None
     """The attempt failed in passing: how long to wait before the next, and what failed."""
     retries: int = 0
