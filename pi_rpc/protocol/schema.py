@@ -123,6 +123,7 @@ KINDS: tuple[str, ...] = tuple(_RENDERERS)
 
 GENERATED_FILES: dict[str, str] = {
     "schema/pi-rpc.schema.json": "json",
+    "clients/neovim/lua/pi/generated/protocol.lua": "lua",
     "clients/vscode/src/generated/protocol.ts": "typescript",
 }
 """Files of a checkout that are wholly generated, and the kind of each. A client in another language

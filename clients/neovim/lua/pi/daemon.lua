@@ -1,0 +1,309 @@
+---The one daemon of this Neovim: started when it is first needed, again after it died, ended with Neovim.
+---
+---It owns what belongs to the connection as a whole: the handshake, whose event is whose, who answers which
+---question, and what happens at its death. Sessions join it with `attach`.
+local M = {}
+
+M.OLDEST = "0.1.0"
+-- More deaths than these within the time, and it is started again only when somebody wants something.
+local DEATHS, WITHIN_MS = 4, 180000
+
+---@class pi.Attached what a session has for the daemon
+---@field id string
+---@field on_event fun(self, seq: integer, event: table)
+---@field on_lost fun(self, message: string)
+---@field on_back fun(self)
+
+---@type pi.Connection?
+local connection
+---@type table<string, any>?
+local greeting
+---@type table<string, pi.Attached>
+local attached = {}
+---@type integer[]
+local deaths = {}
+local greeted = false
+
+---@return string[]
+local function command()
+  local configured = require("pi.config").get().command
+  local argv = vim.list_extend({}, configured)
+  vim.list_extend(argv, { "--stdio", "--log-file", M.log_file() })
+  return argv
+end
+
+---@return string
+function M.log_file()
+  return vim.fs.joinpath(vim.fn.stdpath("log") --[[@as string]], "pi-rpc.log")
+end
+
+---Why the daemon cannot be used, in words with the way out; nil when nothing speaks against it.
+---@return string?
+function M.obstacle()
+  local program = require("pi.config").get().command[1]
+  if vim.fn.executable(program) == 0 then
+    return ("%s is not there. Install it with `pip install pi-rpc` (or `uv tool install pi-rpc`), or name it in the"):format(
+      program
+    ) .. " option `command`; `:checkhealth pi` tells more."
+  end
+end
+
+---What speaks against a daemon that answered the handshake.
+---@param result table
+---@return string?
+function M.unfit(result)
+  local version = result.serverInfo and result.serverInfo.version or "?"
+  local ok, parsed = pcall(vim.version.parse, version)
+  if not ok or not parsed or vim.version.lt(parsed, M.OLDEST) then
+    return ("pi-rpc %s is too old for this plugin, which needs %s or later: `pip install --upgrade pi-rpc`."):format(
+      version,
+      M.OLDEST
+    )
+  end
+  local known = {}
+  for _, name in ipairs(vim.tbl_get(result, "capabilities", "pi", "methods") or {}) do
+    known[name] = true
+  end
+  for _, name in ipairs({ "session/new", "session/events", "checkpoint/list", "permission/list" }) do
+    if not known[name] then
+      return ("pi-rpc %s does not know %s, which this plugin needs: `pip install --upgrade pi-rpc`."):format(version, name)
+    end
+  end
+end
+
+---@return table
+local function capabilities()
+  return {
+    general = { positionEncodings = { "utf-8" } },
+    pi = {
+      permission = true,
+      ui = true,
+      editor = { readDocument = true, applyEdit = true, saveDocument = true },
+    },
+  }
+end
+
+---@type table<string, fun(params: table, answer: fun(result: table?, err: pi.Error?))>
+local answering = {
+  ["permission/request"] = function(...)
+    require("pi.permissions").ask(...)
+  end,
+  ["editor/readDocument"] = function(...)
+    require("pi.documents").read(...)
+  end,
+  ["workspace/applyEdit"] = function(...)
+    require("pi.documents").apply(...)
+  end,
+  ["editor/saveDocument"] = function(...)
+    require("pi.documents").save(...)
+  end,
+}
+for _, name in ipairs({ "select", "confirm", "input", "editor" }) do
+  answering["ui/" .. name] = function(...)
+    require("pi.ui")[name](...)
+  end
+end
+
+---@type table<string, fun(params: table)>
+local hearing = {
+  ["agent/event"] = function(params)
+    local session = attached[params.sessionId]
+    if session then
+      session:on_event(params.seq, params.event)
+    end
+  end,
+  ["ui/notify"] = function(params)
+    require("pi.ui").notify(params)
+  end,
+  ["ui/status"] = function(params)
+    require("pi.ui").status(params)
+  end,
+  ["request/resolved"] = function(params)
+    require("pi.attention").resolved(params.requestId)
+  end,
+}
+
+local function forget()
+  connection, greeting = nil, nil
+  if package.loaded["pi.attention"] then
+    require("pi.attention").clear()
+  end
+end
+
+local function too_often()
+  local now = vim.uv.now()
+  deaths[#deaths + 1] = now
+  while deaths[1] and now - deaths[1] > WITHIN_MS do
+    table.remove(deaths, 1)
+  end
+  return #deaths > DEATHS
+end
+
+---@param code integer
+---@param signal integer
+---@param asked boolean
+local function died(code, signal, asked)
+  local was_greeted = greeted
+  greeted = false
+  forget()
+  if asked then
+    return
+  end
+  local how = signal ~= 0 and ("signal %d"):format(signal) or ("exit code %d"):format(code)
+  local again = was_greeted and next(attached) ~= nil and not too_often()
+  local message = ("pi-rpc ended (%s)."):format(how)
+    .. (again and " It is started again; your sessions go on." or " `:Pi log` shows why.")
+  vim.notify("pi: " .. message, vim.log.levels.ERROR)
+  for _, session in pairs(attached) do
+    session:on_lost(message)
+  end
+  if again then
+    M.start(function(err)
+      if err then
+        return
+      end
+      for _, session in pairs(vim.tbl_extend("force", {}, attached)) do
+        session:on_back()
+      end
+    end)
+  end
+end
+
+---@param callback fun(err: pi.Error?)
+function M.start(callback)
+  if connection then
+    return callback(nil)
+  end
+  local rpc = require("pi.rpc")
+  local obstacle = M.obstacle()
+  if obstacle then
+    return callback(rpc.error("noDaemon", obstacle))
+  end
+  vim.fn.mkdir(vim.fs.dirname(M.log_file()), "p")
+  local ok, started = pcall(rpc.start, command(), require("pi.config").get().env, {
+    notification = function(method, params)
+      local hear = hearing[method]
+      if hear then
+        hear(params)
+      end
+    end,
+    request = function(method, params, answer)
+      local ask = answering[method]
+      if ask then
+        ask(params, answer)
+      end
+      return ask ~= nil
+    end,
+    exit = died,
+  })
+  if not ok then
+    return callback(rpc.error("noDaemon", "pi-rpc cannot be started: " .. tostring(started)))
+  end
+  connection = started
+  require("pi.leaving").watch()
+  started:request("initialize", {
+    processId = vim.uv.os_getpid(),
+    clientInfo = { name = "pi.nvim", version = tostring(vim.version()) },
+    cwd = vim.fn.getcwd(),
+    capabilities = capabilities(),
+  }, function(err, result)
+    local unfit = not err and M.unfit(result)
+    if err or unfit then
+      local message = unfit or err.message
+      started:stop()
+      forget()
+      vim.notify("pi: " .. message, vim.log.levels.ERROR)
+      return
+    end
+    greeted, greeting = true, result
+  end)
+  -- What is asked now waits behind the handshake, in the daemon.
+  require("pi.documents").watch()
+  callback(nil)
+end
+
+---Ask the daemon, which is started if need be.
+---@param method string
+---@param params? table
+---@param callback? fun(err: pi.Error?, result: any)
+---@return integer? id for `cancel`
+function M.request(method, params, callback)
+  local id
+  M.start(function(err)
+    if err then
+      if callback then
+        callback(err)
+      end
+      return
+    end
+    id = assert(connection):request(method, params, callback)
+  end)
+  return id
+end
+
+---@param method string
+---@param params? table
+function M.notify(method, params)
+  if connection then
+    connection:notify(method, params)
+  end
+end
+
+---@param id integer
+function M.cancel(id)
+  if connection then
+    connection:cancel(id)
+  end
+end
+
+---@return boolean
+function M.running()
+  return connection ~= nil
+end
+
+---What the daemon said in the handshake; nil before.
+---@return table?
+function M.greeting()
+  return greeting
+end
+
+---@param session pi.Attached
+function M.attach(session)
+  attached[session.id] = session
+end
+
+---@param id string
+function M.detach(id)
+  attached[id] = nil
+end
+
+---End the daemon, and wait for its end.
+function M.stop()
+  local ending = connection
+  if ending then
+    ending:stop()
+    ending:wait(2000)
+    forget()
+  end
+end
+
+---End the daemon and start it again; sessions go on.
+---@param callback? fun(err: pi.Error?)
+function M.restart(callback)
+  M.stop()
+  for _, session in pairs(attached) do
+    session:on_lost("pi-rpc was started again.")
+  end
+  M.start(function(err)
+    if not err then
+      for _, session in pairs(vim.tbl_extend("force", {}, attached)) do
+        session:on_back()
+      end
+    end
+    if callback then
+      callback(err)
+    end
+  end)
+end
+
+return M

@@ -1,0 +1,408 @@
+---One session of the daemon, as this Neovim sees it.
+---
+---The contract with everything that draws a session:
+---
+---  session.id, session.state (SessionState, kept up to date), session.queue (QueueState), session.readonly
+---  session:running()                      whether something goes on (run, compaction, branch, retry)
+---  session:subscribe(fn) -> unsubscribe   `fn(event)` for each event, in order, none twice, none missing
+---  session:refresh()                      everybody gets `client_snapshot` next, then what came meanwhile
+---  session:prompt / steer / follow_up / continue / abort / compact / branch / fork / bash / configure / …
+---
+---A subscriber gets the daemon's events (`event.type` as on the wire), whose effect is in `session.state` already,
+---and these of our own:
+---
+---  client_snapshot {messages, entryIds, hasMore, live}  forget what was drawn and draw this: after `refresh`, after
+---                                         events were missed for good, after another branch, after a restart.
+---                                         `live` is what `session/state` says of a run that goes on.
+---  client_lost {message}                  the daemon is gone: nothing runs any more; a snapshot follows if it comes back
+---  client_question {question} / client_answered {question}   something waits for the person (see pi.attention)
+---  client_closed                          the session is closed here; no more events
+---
+---A chat that opens: `subscribe`, then `refresh`. A callback is `fn(err, result)`; `err` is a `pi.Error`.
+---@class pi.Session: pi.Attached
+---@field id string
+---@field state pi_rpc.SessionState
+---@field queue pi_rpc.Queue
+---@field readonly boolean opened only to look, because another process writes it
+---@field lost boolean the daemon is gone and this session with it, so far
+---@field private params table what it was begun with
+---@field private seq integer the last event that subscribers have had
+---@field private held { seq: integer, event: table }[]? events that wait for a snapshot or for what was missed
+---@field private subscribers table<integer, fun(event: table)>
+---@field private next_subscriber integer
+local Session = {}
+Session.__index = Session
+
+local EMPTY_QUEUE = { steering = {}, followUp = {}, items = {} }
+-- Settings that a session file does not keep: they are given again to a daemon that was started again.
+local KEPT = { "permissionMode", "steeringMode", "followUpMode", "autoCompaction", "autoRetry", "limits" }
+local SNAPSHOT_TRIES = 20
+
+local function daemon()
+  return require("pi.daemon")
+end
+
+---@param state pi_rpc.SessionState
+---@param params table
+---@param readonly? boolean
+---@return pi.Session
+function Session.new(state, params, readonly)
+  local self = setmetatable({
+    id = state.sessionId,
+    state = state,
+    queue = state.queue or vim.deepcopy(EMPTY_QUEUE),
+    readonly = readonly or false,
+    lost = false,
+    params = params,
+    seq = state.lastSeq,
+    subscribers = {},
+    next_subscriber = 1,
+  }, Session)
+  daemon().attach(self)
+  return self
+end
+
+---@return boolean
+function Session:running()
+  return not self.lost and self.state.phase ~= "idle"
+end
+
+---@param fn fun(event: table)
+---@return fun() unsubscribe
+function Session:subscribe(fn)
+  local number = self.next_subscriber
+  self.next_subscriber = number + 1
+  self.subscribers[number] = fn
+  return function()
+    self.subscribers[number] = nil
+  end
+end
+
+---Tell everybody; one that fails is told of, and does not keep it from the others.
+---@param event table
+function Session:emit(event)
+  for _, fn in vim.spairs(self.subscribers) do
+    local ok, err = xpcall(fn, debug.traceback, event)
+    if not ok then
+      vim.notify("pi: " .. tostring(err), vim.log.levels.ERROR)
+    end
+  end
+  require("pi.events").tell(self, event)
+end
+
+-- Events ------------------------------------------------------------------------------------------
+
+---@private
+function Session:_apply(event)
+  if event.type == "session_changed" then
+    for name, value in pairs(event) do
+      if name ~= "type" and name ~= "removed" then
+        self.state[name] = value
+      end
+    end
+    for _, name in ipairs(event.removed or {}) do
+      self.state[name] = nil
+    end
+  elseif event.type == "queue_update" then
+    self.queue = { steering = event.steering, followUp = event.followUp, items = event.items }
+    self.state.queue = self.queue
+  end
+  self:emit(event)
+end
+
+---From the daemon, in the order in which it was said.
+---@param seq integer
+---@param event table
+function Session:on_event(seq, event)
+  if self.held then
+    table.insert(self.held, { seq = seq, event = event })
+  elseif event.type == "session_changed" and event.epoch and event.epoch ~= self.state.epoch then
+    -- It was loaded anew, and counts anew.
+    self.seq = seq
+    self:_apply(event)
+  elseif seq == self.seq + 1 then
+    self.seq = seq
+    self:_apply(event)
+  elseif seq > self.seq then
+    self.held = { { seq = seq, event = event } }
+    self:_catch_up()
+  end
+end
+
+---Deliver what was held back, as far as it is new.
+---@private
+function Session:_release()
+  local held = self.held or {}
+  self.held = nil
+  for _, each in ipairs(held) do
+    if self.held or each.seq > self.seq or each.event.epoch then
+      self:on_event(each.seq, each.event)
+    end
+  end
+end
+
+---Ask for the events that were missed; those that come meanwhile are held.
+---@private
+function Session:_catch_up()
+  self.held = self.held or {}
+  self:request("session/events", { sinceSeq = self.seq, epoch = self.state.epoch }, function(err, result)
+    if err or not result.complete then
+      return self:_snapshot(1)
+    end
+    for _, each in ipairs(result.events) do
+      self.seq = each.seq
+      self:_apply(each.event)
+    end
+    if result.hasMore then
+      return self:_catch_up()
+    end
+    self.seq = math.max(self.seq, result.lastSeq)
+    self:_release()
+  end)
+end
+
+---Everybody draws anew. While the answers are under way, events are held.
+---@param callback? fun(err: pi.Error?)
+function Session:refresh(callback)
+  self.held = self.held or {}
+  self:_snapshot(1, callback)
+end
+
+---@private
+function Session:_snapshot(try, callback)
+  local messages
+  local function failed(err)
+    self:_release()
+    if callback then
+      callback(err)
+    elseif err.data.kind ~= "daemonLost" then
+      self:complain(err)
+    end
+  end
+  local limit = require("pi.config").get().chat.messages
+  self:request("session/messages", { limit = limit, maxBytesPerMessage = 262144 }, function(err, result)
+    messages = result
+    if err then
+      return failed(err)
+    end
+    self:request("session/state", { include = { "live" } }, function(problem, state)
+      if problem then
+        return failed(problem)
+      end
+      if state.lastSeq ~= messages.lastSeq and try < SNAPSHOT_TRIES then
+        -- Something was said between the two answers: together they show no one moment.
+        return self:_snapshot(try + 1, callback)
+      end
+      local live = state.live
+      state.live = nil
+      self.state, self.queue, self.seq = state, state.queue, messages.lastSeq
+      self:emit({
+        type = "client_snapshot",
+        messages = messages.messages,
+        entryIds = messages.entryIds,
+        hasMore = messages.hasMore,
+        live = live,
+      })
+      self:_release()
+      if callback then
+        callback(nil)
+      end
+    end)
+  end)
+end
+
+---The daemon has died.
+---@param message string
+function Session:on_lost(message)
+  local queue = self.queue
+  self.lost, self.held = true, nil
+  self.state.phase, self.state.isStreaming = "idle", false
+  self.queue = vim.deepcopy(EMPTY_QUEUE)
+  self:emit({ type = "client_lost", message = message, queue = queue })
+end
+
+---The daemon is back: open the session there again.
+function Session:on_back()
+  local before = self.state
+  local sessions = require("pi.sessions")
+  sessions.reopen(self.id, before, self.params, function(err, state, readonly)
+    if err then
+      return self:complain(err)
+    end
+    daemon().detach(self.id)
+    self.id, self.state, self.queue = state.sessionId, state, state.queue
+    self.seq, self.lost, self.readonly, self.held = state.lastSeq, false, readonly or false, nil
+    daemon().attach(self)
+    local wanted = {}
+    for _, name in ipairs(KEPT) do
+      if before[name] ~= nil and not vim.deep_equal(before[name], state[name]) then
+        wanted[name] = before[name]
+      end
+    end
+    if next(wanted) then
+      self:configure(wanted)
+    end
+    self:refresh(function()
+      if state.interrupted then
+        vim.notify("pi: the run was interrupted; `:Pi continue` goes on with it", vim.log.levels.WARN)
+      end
+    end)
+  end)
+end
+
+-- Verbs -------------------------------------------------------------------------------------------
+
+---Show what went wrong, to the person.
+---@param err pi.Error
+function Session:complain(err)
+  require("pi.complaints").tell(err)
+end
+
+---@param method string
+---@param params? table
+---@param callback? fun(err: pi.Error?, result: any) without one, an error is shown to the person
+---@return integer? id for `pi.daemon.cancel`
+function Session:request(method, params, callback)
+  params = vim.tbl_extend("force", { sessionId = self.id }, params or {})
+  return daemon().request(method, params, callback or function(err)
+    if err then
+      self:complain(err)
+    end
+  end)
+end
+
+---A message on its way: what the editor has open is told first, so that the model reads what the person sees.
+---@private
+function Session:_say(method, message, options, callback)
+  require("pi.documents").flush()
+  local params = vim.tbl_extend("force", { message = message }, options or {})
+  return self:request(method, params, callback)
+end
+
+---@class pi.SayOptions
+---@field attachments? table[]
+---@field images? table[]
+---@field clientMessageId? string
+---@field streamingBehavior? "steer"|"followUp" only of `prompt`: what to do while a run goes on
+---@field wait? "settled"|"accepted" only of `prompt`: when to answer
+
+---@param message string
+---@param options? pi.SayOptions
+---@param callback? fun(err: pi.Error?, result: pi_rpc.PromptResult?)
+---@return integer? id
+function Session:prompt(message, options, callback)
+  return self:_say("prompt", message, options, callback)
+end
+
+---@param message string
+---@param options? pi.SayOptions
+---@param callback? fun(err: pi.Error?, result: table?)
+function Session:steer(message, options, callback)
+  return self:_say("steer", message, options, callback)
+end
+
+---@param message string
+---@param options? pi.SayOptions
+---@param callback? fun(err: pi.Error?, result: table?)
+function Session:follow_up(message, options, callback)
+  return self:_say("followUp", message, options, callback)
+end
+
+---@param callback? fun(err: pi.Error?, result: pi_rpc.PromptResult?)
+function Session:continue(callback)
+  require("pi.documents").flush()
+  return self:request("continue", nil, callback)
+end
+
+---Stop what goes on. The answer has what waited (`items`), to be given back.
+---@param callback? fun(err: pi.Error?, result: pi_rpc.AbortResult?)
+function Session:abort(callback)
+  return self:request("abort", nil, callback)
+end
+
+---@param instructions? string
+---@param callback? fun(err: pi.Error?, result: pi_rpc.CompactResult?)
+function Session:compact(instructions, callback)
+  return self:request("compact", { customInstructions = instructions }, callback)
+end
+
+---Go on from another entry. Everybody draws anew before the callback is called.
+---@param params { entryId: string, summarize?: boolean, customInstructions?: string, label?: string }
+---@param callback? fun(err: pi.Error?, result: pi_rpc.BranchResult?)
+function Session:branch(params, callback)
+  return self:request("branch", params, function(err, result)
+    if err then
+      return callback and callback(err) or self:complain(err)
+    end
+    self:refresh(function()
+      if callback then
+        callback(nil, result)
+      end
+    end)
+  end)
+end
+
+---@param params { entryId?: string, position?: "before"|"at" }
+---@param callback fun(err: pi.Error?, result: pi_rpc.ForkResult?, fork: pi.Session?)
+function Session:fork(params, callback)
+  return self:request("session/fork", params, function(err, result)
+    if err then
+      return callback(err)
+    end
+    require("pi.sessions").open({ sessionId = result.sessionId }, function(problem, fork)
+      callback(problem, result, fork)
+    end)
+  end)
+end
+
+---Run a command of the person's own.
+---@param command string
+---@param options? { cwd?: string, excludeFromContext?: boolean, token?: string }
+---@param callback? fun(err: pi.Error?, result: pi_rpc.BashResult?)
+---@return integer? id
+function Session:bash(command, options, callback)
+  return self:request("bash", vim.tbl_extend("force", { command = command }, options or {}), callback)
+end
+
+---@param settings table params of `session/configure`
+---@param callback? fun(err: pi.Error?, state: pi_rpc.SessionState?)
+function Session:configure(settings, callback)
+  return self:request("session/configure", settings, callback)
+end
+
+---Take everything out of the queue, and get it.
+---@param callback? fun(err: pi.Error?, result: pi_rpc.AbortResult?)
+function Session:clear_queue(callback)
+  return self:request("queue/clear", nil, callback)
+end
+
+---@param id string an item's
+---@param callback? fun(err: pi.Error?, result: pi_rpc.AbortResult?)
+function Session:unqueue(id, callback)
+  return self:request("queue/remove", { id = id }, callback)
+end
+
+---Forget it here; the file stays, and a run that goes on ends.
+---@param callback? fun(err: pi.Error?)
+function Session:close(callback)
+  local function gone()
+    daemon().detach(self.id)
+    require("pi.sessions").forget(self)
+    self:emit({ type = "client_closed" })
+    self.subscribers = {}
+    if callback then
+      callback(nil)
+    end
+  end
+  if self.lost or not daemon().running() then
+    return gone()
+  end
+  self:request("session/close", nil, function(err)
+    if err and err.data.kind ~= "sessionNotFound" and err.data.kind ~= "daemonLost" then
+      return callback and callback(err) or self:complain(err)
+    end
+    gone()
+  end)
+end
+
+return Session
