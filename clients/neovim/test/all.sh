@@ -1,0 +1,10 @@
+#!/bin/sh
+# Everything about the Neovim plugin: layout, lint, the help file, then the tests in both Neovims.
+# NEOVIM is the folder that scripts/neovim-install.sh filled, PI_RPC the daemon. What is left on the line goes to run.py.
+set -eu
+cd "$(dirname "$0")/.."
+"$NEOVIM/checks/node_modules/.bin/stylua" --check --glob '!lua/pi/generated/**' lua plugin test
+luacheck --quiet lua plugin test
+"$NEOVIM/0.11/bin/nvim" --headless -u NONE -i NONE -l test/help.lua
+exec "$NEOVIM/0.11/bin/python" test/run.py --pi-rpc "$PI_RPC" \
+    --nvim "$NEOVIM/0.11/bin/nvim" --nvim "$NEOVIM/0.12/bin/nvim" "$@"
