@@ -13,13 +13,18 @@ case "$(uname -sm)" in
     *) echo "The tests in a real VS Code run on Linux x86-64 alone, and this is $(uname -sm)." >&2; exit 1 ;;
 esac
 
-if ! command -v chromium >/dev/null; then
+missing=
+command -v chromium >/dev/null || missing="$missing chromium"
+command -v g++ >/dev/null || missing="$missing g++"
+if [ -n "$missing" ]; then
     if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then
-        echo "The tests in a real VS Code need chromium: install it (Debian: apt-get install chromium), then try again." >&2
+        echo "The tests in a real VS Code need$missing: install (Debian: apt-get install$missing), then try again." >&2
         exit 1
     fi
+    export DEBIAN_FRONTEND=noninteractive
     again apt-get update -qq
-    DEBIAN_FRONTEND=noninteractive again apt-get install -y -qq --no-install-recommends chromium >/dev/null
+    # shellcheck disable=SC2086  # a list of words
+    again apt-get install -y -qq --no-install-recommends $missing >/dev/null
 fi
 
 # shellcheck disable=SC2046,SC2086  # lists of words
