@@ -15,7 +15,6 @@ the same keeps what it has to say; otherwise its result is ``Operation aborted``
 """
 
 import dataclasses
-import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -47,6 +46,7 @@ from pi_rpc.agent.events import (
 from pi_rpc.agent.foreign_code import is_our_cancellation, text_of_error
 from pi_rpc.agent.ports import ToolContext
 from pi_rpc.agent.tool import AgentTool, ToolDescription, ToolFailure, ToolResult, fault_of
+from pi_rpc.chance import elapsed_s
 from pi_rpc.llm.abort import AbortSignal
 from pi_rpc.llm.messages import AssistantMessage, ToolCall, ToolResultMessage, now_ms
 
@@ -238,7 +238,7 @@ class ToolBatch:
                     )
                 )
 
-        started = time.monotonic()
+        started = elapsed_s()
         outcome = _Outcome.failed(ABORTED_TEXT)
         try:
             with AbortScope(self._signal, tool.abort_grace_s):
@@ -257,7 +257,7 @@ class ToolBatch:
                 outcome = _Outcome.failed(text_of_error(error))
         finally:
             settled = True
-        elapsed = round((time.monotonic() - started) * 1000, 3)
+        elapsed = round((elapsed_s() - started) * 1000, 3)
         return dataclasses.replace(outcome, duration_ms=elapsed)
 
     # --- after ----------------------------------------------------------------------------------

@@ -9,13 +9,13 @@ was killed; of such a run it is not known whether the last change to a file took
 """
 
 import os
-import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
 from pi_rpc.agent.ports import FileChangeKind
+from pi_rpc.chance import random_hex
 from pi_rpc.llm.messages import now_ms
 from pi_rpc.session.entries import iso_now
 
@@ -139,7 +139,7 @@ class Checkpoint:
 
 def new_checkpoint_id() -> str:
     """An id; later ones sort after earlier ones."""
-    return f"cp_{now_ms():011x}{secrets.token_hex(3)}"
+    return f"cp_{now_ms():011x}{random_hex(3)}"
 
 
 def dropped_line(path: Path) -> dict[str, Any]:

@@ -5,7 +5,6 @@ kept is ``pi_rpc.harness.compaction``'s, when is ``pi_rpc.harness.recovery``'s. 
 fails or is stopped leaves the session as it was.
 """
 
-import secrets
 from dataclasses import replace
 from typing import Protocol
 
@@ -19,6 +18,7 @@ from pi_rpc.agent.events import (
     CompactionSummary,
     Diagnostic,
 )
+from pi_rpc.chance import random_hex
 from pi_rpc.harness.compaction import (
     CompactionPlan,
     CompactionResult,
@@ -222,7 +222,7 @@ class Compactor:
             signal=signal,
             thinking_level=configuration.level,
             max_tokens=request.max_tokens,
-            session_id=f"{self._core.session.session_id}#{secrets.token_hex(8)}",
+            session_id=f"{self._core.session.session_id}#{random_hex(8)}",
             cache_retention="none",
             idle_timeout_s=configuration.idle_timeout_s,
         )

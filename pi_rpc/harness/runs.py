@@ -4,7 +4,6 @@ Owns one run's identity, its stop signal, its limits and its outcome. Does not o
 (``pi_rpc.harness.harness``).
 """
 
-import secrets
 from collections.abc import Generator
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import anyio
 
 from pi_rpc.agent.events import RunStopReason
+from pi_rpc.chance import random_hex
 from pi_rpc.harness.queue import QueuedMessage
 from pi_rpc.harness.usage import Totals
 from pi_rpc.llm.abort import AbortController
@@ -49,7 +49,7 @@ class RunOutcome:
 class Run:
     """One run while it goes on."""
 
-    id: str = field(default_factory=lambda: f"run_{secrets.token_hex(6)}")
+    id: str = field(default_factory=lambda: f"run_{random_hex(6)}")
     controller: AbortController = field(default_factory=AbortController)
     totals: Totals = field(default_factory=Totals)
     turns: int = 0

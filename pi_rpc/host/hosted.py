@@ -3,13 +3,13 @@
 Owns the values only. Which sessions there are is ``pi_rpc.host.host``'s.
 """
 
-import secrets
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import anyio
 
+from pi_rpc.chance import random_hex
 from pi_rpc.harness.configuration import PermissionMode
 from pi_rpc.harness.given_back import GivenBack
 from pi_rpc.harness.harness import AgentHarness
@@ -50,7 +50,7 @@ class HostedSession:
     harness: AgentHarness
     files: EditedFiles
     """What its tools read and write; a front door puts an editor behind it."""
-    epoch: str = field(default_factory=lambda: secrets.token_hex(8))
+    epoch: str = field(default_factory=lambda: random_hex(8))
     """Changes whenever event numbers start over."""
     pressure: Callable[[], Awaitable[None]] | None = None
     """Returns when the session's receiver can take more; set by a front door."""

@@ -7,11 +7,11 @@ roles that only an application knows (see ``pi_rpc.agent.messages``).
 Timestamps are integer Unix milliseconds.
 """
 
-import time
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from msgspec import UNSET, UnsetType, field
 
+from pi_rpc.chance import now_ms
 from pi_rpc.wire import ThinkingLevel, Wire
 
 __all__ = [
@@ -39,11 +39,6 @@ StopReason: TypeAlias = Literal[
     "pending", "stop", "length", "toolUse", "error", "aborted", "deferred"
 ]
 """Why an assistant message ended. ``pending`` is only seen while it streams and is never stored."""
-
-
-def now_ms() -> int:
-    """The current time in Unix milliseconds."""
-    return time.time_ns() // 1_000_000
 
 
 class TextBlock(Wire, tag_field="type", tag="text", frozen=True, kw_only=True):

@@ -12,13 +12,13 @@ in its length; events come in batches, one per network read, with no task switch
 """
 
 import logging
-import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from typing import Any, Literal
 
 import anyio
 from msgspec import UNSET, UnsetType
 
+from pi_rpc.chance import elapsed_s
 from pi_rpc.llm._lenient_json import with_whole_characters
 from pi_rpc.llm.abort import AbortSignal
 from pi_rpc.llm.errors import MalformedStreamError, ProviderError
@@ -122,7 +122,7 @@ class MessageBuilder:
         self._model = model
         self._blocks: list[_Block] = []
         self._call_ids: set[str] = set()
-        self._started_at = time.monotonic()
+        self._started_at = elapsed_s()
         self._timestamp = now_ms()
         self.usage: Usage = Usage.ZERO
         """Set by the provider whenever it learns more; cost is filled in here."""
@@ -146,7 +146,7 @@ class MessageBuilder:
 
     def begin(self) -> None:
         """Start the clock: the request is about to be sent."""
-        self._started_at = time.monotonic()
+        self._started_at = elapsed_s()
         self._timestamp = now_ms()
 
     @property
@@ -254,7 +254,7 @@ class MessageBuilder:
         final: bool = False,
     ) -> AssistantMessage:
         """The message as it stands now."""
-        elapsed = round((time.monotonic() - self._started_at) * 1000, 3)
+        elapsed = round((elapsed_s() - self._started_at) * 1000, 3)
         return AssistantMessage(
             content=[block.snapshot() for block in self._blocks],
             api=self._model.api,
@@ -297,6 +297,8 @@ class AssistantMessageStream:
         self._started = False
         self.error: ProviderError | None = None
         """The typed failure behind a final message with ``stopReason`` ``error``."""
+        self.observer: Callable[[Sequence[AssistantMessageEvent]], None] | None = None
+        """Is shown every batch before it is read; must be quick and must not fail."""
 
     @property
     def partial(self) -> AssistantMessage:
@@ -343,8 +345,10 @@ class AssistantMessageStream:
             events = await self._read()
             if events and not self._started and not isinstance(events[-1], Failed):
                 self._started = True
-                return [Start(), *events]
+                events = [Start(), *events]
             if events:
+                if self.observer is not None:
+                    self.observer(events)
                 return events
         return None
 

@@ -6,13 +6,13 @@ content only of those that were used since the newest compaction, and of a few o
 the file (``pi_rpc.session._file``).
 """
 
-import secrets
 from array import array
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 
 import msgspec
 
+from pi_rpc.chance import random_hex
 from pi_rpc.llm.messages import Usage
 from pi_rpc.session._entry_list import EntryList, Positions
 from pi_rpc.session._scanning import FoundLines, KnownLine
@@ -218,7 +218,7 @@ class EntryTree:
     def new_id(self) -> str:
         """An id that neither an entry nor an earlier caller has."""
         while True:
-            entry_id = secrets.token_hex(4)
+            entry_id = random_hex(4)
             if entry_id not in self._by_id and entry_id not in self._reserved:
                 self._reserved.add(entry_id)
                 return entry_id

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from pi_rpc.agent.messages import AgentMessage, encode_hook
+from pi_rpc.chance import now_ms
 from pi_rpc.llm.messages import (
     ImageBlock,
     TextBlock,
@@ -312,7 +313,7 @@ def _plain_hook(value: Any) -> Any:
 
 def iso_now() -> str:
     """The current time as entries write it, for instance ``2026-01-31T12:00:00.000Z``."""
-    return _iso(datetime.now(UTC))
+    return iso_of_ms(now_ms())
 
 
 def iso_of_ms(milliseconds: float) -> str:

@@ -6,11 +6,10 @@ Owns the names only. Does not own which directory is the agent's.
 import hashlib
 import os
 import re
-import secrets
-import time
 import uuid
 from pathlib import Path
 
+from pi_rpc.chance import now_ms, random_bits
 from pi_rpc.session.entries import iso_now
 
 __all__ = [
@@ -46,8 +45,8 @@ def check_session_id(session_id: str) -> str:
 
 def new_session_id() -> str:
     """A new UUID of version 7: ids sort by the time they were made."""
-    milliseconds = time.time_ns() // 1_000_000
-    value = (milliseconds & ((1 << 48) - 1)) << 80 | secrets.randbits(80)
+    milliseconds = now_ms()
+    value = (milliseconds & ((1 << 48) - 1)) << 80 | random_bits(80)
     value = value & ~(0xF << 76) | 0x7 << 76  # version
     value = value & ~(0x3 << 62) | 0x2 << 62  # variant
     return str(uuid.UUID(int=value))

@@ -19,6 +19,7 @@ from pi_rpc._os.pipes import OutputPipe
 from pi_rpc._os.processes import Child, spawn
 from pi_rpc._os.threads import run_blocking
 from pi_rpc.agent.ports import CommandExit, PortError
+from pi_rpc.chance import elapsed_s
 from pi_rpc.llm.abort import AbortSignal
 from pi_rpc.tools._command_files import command_file
 from pi_rpc.tools.command_environment import EnvironmentRules, command_environment
@@ -76,7 +77,7 @@ class LocalShell:
         """
         if self._closed:
             raise PortError("spawn_failed", "The session is closed: no more commands are run.")
-        started = time.monotonic()
+        started = elapsed_s()
         if signal.aborted:
             return CommandExit(exit_code=None, reason="aborted", duration_s=0.0)
         self._forget_ended()
@@ -102,7 +103,7 @@ class LocalShell:
                 if child is not None:
                     await child.end_tree()
                 raise
-        return CommandExit(exit_code, reason, time.monotonic() - started)
+        return CommandExit(exit_code, reason, elapsed_s() - started)
 
     @property
     def is_busy(self) -> bool:

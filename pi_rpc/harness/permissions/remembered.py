@@ -6,11 +6,11 @@ entries that this version cannot read stay in it. Does not own what a rule means
 """
 
 import os
-import secrets
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pi_rpc.chance import random_hex
 from pi_rpc.harness._rewriting import RewriteError, rewrite_object
 from pi_rpc.harness._written import WatchedFile, read_object
 from pi_rpc.harness.permissions.rules import Rule, RuleError, parse_rule
@@ -31,7 +31,7 @@ class Remembered:
 
 def new_rule_id() -> str:
     """An id that no other rule has."""
-    return f"rule_{secrets.token_hex(6)}"
+    return f"rule_{random_hex(6)}"
 
 
 class RememberedAnswers:
