@@ -1,25 +1,22 @@
 """Taking credentials out of what is recorded of a connection.
 
-Owns what counts as one: values that were resolved or are written in the files of keys, the fields
-that carry them (``apiKey``, all of ``auth/set``), answers to questions that were secret. Does not
-own where what is left goes. A key that a model says in pieces, one delta at a time, is not known
+Owns which frames carry one: those with values that are known (``pi_rpc.host.masking``), the fields
+for them (``apiKey``, all of ``auth/set``), answers to questions that were secret. Does not own
+where what is left goes. A key that a model says in pieces, one delta at a time, is not known
 again.
 """
 
 import contextlib
-import threading
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
+from pi_rpc.host.masking import MASK, SecretMask
+
 __all__ = ["MASK", "Masks"]
 
-MASK = "***"
-
-_SHORTEST = 8
-"""Shorter values are no secrets but words, such as the key that a local server ignores."""
 _KEY_FIELD = "apiKey"
 _TELLING = (b"auth/set", b"apiKey")
 """What cannot be read and holds one of these is not shown at all."""
@@ -48,29 +45,13 @@ _head = msgspec.json.Decoder(_Head)
 _question = msgspec.json.Decoder(_Question)
 
 
-class Masks:
-    """What must not be told. Threads may share it."""
+class Masks(SecretMask):
+    """What must not be told of a connection. Threads may share it."""
 
     def __init__(self, resolved: Callable[[], Iterable[str]] = tuple) -> None:
         """``resolved`` gives the credentials known so far, each time something is looked at."""
-        self._resolved = resolved
-        self._lock = threading.Lock()
-        self._found: set[str] = set()
+        super().__init__(resolved)
         self._secret_questions: set[str] = set()
-        self._values: list[str] = []
-        self._patterns: list[bytes] = []
-        self._known = 0
-
-    def add(self, value: str) -> None:
-        """``value`` is a credential."""
-        if len(value) >= _SHORTEST:
-            self._found.add(value)
-
-    def text(self, text: str) -> str:
-        """``text`` without what is known to be a credential."""
-        with self._lock:
-            self._look()
-            return self._without(text)
 
     def came(self, frame: bytes) -> bytes:
         """A frame of the other end, without credentials."""
@@ -100,15 +81,6 @@ class Masks:
             question = _question.decode(frame)
             if question.params.secret:
                 self._secret_questions.add(question.id)
-
-    def _look(self) -> None:
-        values = {each for each in self._resolved() if len(each) >= _SHORTEST} | self._found
-        if len(values) == self._known:
-            return
-        self._known = len(values)
-        # One may be part of another.
-        self._values = sorted(values, key=len, reverse=True)
-        self._patterns = [msgspec.json.encode(each)[1:-1] for each in self._values]
 
     def _masked(self, frame: bytes, *, thorough: bool) -> bytes:
         self._look()
@@ -148,21 +120,3 @@ class Masks:
         if isinstance(result, dict) and isinstance(value := result.get("value"), str):
             self.add(value)
         return {**frame, "result": MASK} if result is not None else frame
-
-    def _below(self, value: Any) -> Any:
-        if isinstance(value, str):
-            return self._without(value)
-        if isinstance(value, list):
-            return [self._below(each) for each in value]
-        if isinstance(value, dict):
-            return {
-                name: MASK if name == _KEY_FIELD and each else self._below(each)
-                for name, each in value.items()
-            }
-        return value
-
-    def _without(self, text: str) -> str:
-        for each in self._values:
-            if each in text:
-                text = text.replace(each, MASK)
-        return text
