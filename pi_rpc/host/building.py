@@ -6,15 +6,17 @@ file, the settings of the project. Does not own which sessions are open (``pi_rp
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import anyio
 from anyio.abc import TaskGroup
 
 from pi_rpc._os.threads import run_blocking
+from pi_rpc.agent.events import Diagnostic
 from pi_rpc.agent.ports import Asker, ToolContext
 from pi_rpc.harness.checkpoint_store import CheckpointStore
 from pi_rpc.harness.configuration import SessionConfiguration
@@ -27,13 +29,14 @@ from pi_rpc.host.hosted import HostedSession, SessionOptions
 from pi_rpc.host.project import ProjectSetup, load_project
 from pi_rpc.host.questions import FrontDoorAsker
 from pi_rpc.host.services import Services
+from pi_rpc.host.storage import missing_directory
 from pi_rpc.llm.messages import ThinkingLevel
 from pi_rpc.llm.models import THINKING_LEVELS
 from pi_rpc.llm.provider import StreamOptions, cache_retention_of
 from pi_rpc.session.context import build_context
 from pi_rpc.session.storage import SessionStorage
 
-__all__ = ["Choices", "apply_permissions", "build"]
+__all__ = ["Choices", "apply_permissions", "build", "make_ready"]
 
 
 async def build(
@@ -42,7 +45,7 @@ async def build(
     options: SessionOptions,
     session: SessionStorage,
     task_group: TaskGroup,
-) -> tuple[HostedSession, ProjectSetup]:
+) -> HostedSession:
     """A harness around ``session``, with no extensions yet; on failure ``session`` is closed.
 
     ``options`` have a ``cwd`` that was checked, or None for the one the session names. Raises
@@ -83,7 +86,34 @@ async def build(
     hosted = HostedSession(
         harness, files, ephemeral=options.ephemeral, asker=asker, project=project
     )
-    return hosted, project
+    return hosted
+
+
+async def make_ready(
+    hosted: HostedSession,
+    services: Services,
+    tools: Sequence[str] | None,
+    like: "Choices | None",
+) -> list[Diagnostic]:
+    """Give what was built its extensions, these of all the tools, and the choices of another; on
+    failure it is closed. Returns what a person is to be told."""
+    harness, project = hosted.harness, hosted.project
+    try:
+        sources = (*project.extensions, *await run_blocking(services.extensions))
+        told = await harness.extensions.load(sources)
+        if tools is not None:
+            harness.configuration.activate(list(tools))
+        if like is not None:
+            like.put_into(harness)
+        missing = await run_blocking(missing_directory, harness.configuration.cwd)
+    except BaseException:
+        with anyio.CancelScope(shield=True):
+            await harness.aclose()
+        raise
+    notes = harness.session.notes
+    problems = [*services.problems, *project.problems, *notes, *missing]
+    warnings = [Diagnostic(severity="warning", message=each) for each in dict.fromkeys(problems)]
+    return [*warnings, *told]
 
 
 def apply_permissions(harness: AgentHarness, settings: Settings) -> None:

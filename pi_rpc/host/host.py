@@ -1,9 +1,9 @@
 """The host: all sessions of this process, shared by the front doors.
 
-Owns the registry of open sessions, how one is created, opened, found, forked, closed and deleted,
-and what they share (settings, models, credentials, the embedded model). Where sessions are kept is
-a ``SessionRepo``'s. Knows no wire: a front door subscribes to a session's harness and converts what
-it hears.
+Owns the registry of open sessions, and how one is created, opened, found, forked, closed and
+deleted. What one begins with is ``pi_rpc.host.building``'s, those that are kept are
+``pi_rpc.host.stored_sessions``'. Knows no wire: a front door subscribes to a session's harness and
+converts what it hears.
 """
 
 import logging
@@ -17,27 +17,22 @@ import anyio
 from anyio.abc import TaskGroup
 
 from pi_rpc._os.threads import run_blocking
-from pi_rpc.agent.events import Diagnostic
 from pi_rpc.harness.errors import HarnessError
 from pi_rpc.harness.given_back import given_back
 from pi_rpc.harness.model_registry import ModelRegistry
-from pi_rpc.harness.paths import chosen_sessions_dir
-from pi_rpc.host.building import Choices, build
+from pi_rpc.host.building import Choices, build, make_ready
 from pi_rpc.host.hosted import HostedFork, HostedSession, SessionOptions
-from pi_rpc.host.project import ProjectSetup
 from pi_rpc.host.services import Services
 from pi_rpc.host.storage import (
     existing_directories,
     existing_directory,
-    missing_directory,
-    names_a_file,
     session_file,
     storage_failure,
 )
+from pi_rpc.host.stored_sessions import StoredSessions
 from pi_rpc.host.unloading import Unloaded, can_unload, look_every_s
-from pi_rpc.session.listing import SessionPage
-from pi_rpc.session.repo import ForkPosition, JsonlSessionRepo, MemorySessionRepo, SessionRepo
-from pi_rpc.session.storage import SessionError, SessionNotFoundError, SessionStorage
+from pi_rpc.session.repo import ForkPosition, MemorySessionRepo, SessionRepo
+from pi_rpc.session.storage import SessionError, SessionStorage
 
 __all__ = ["Host", "HostedFork", "HostedSession", "SessionOptions"]
 
@@ -65,7 +60,7 @@ class Host:
         self.services = services
         self.defaults = defaults
         self.cwd = cwd
-        self._repo = repo
+        self.stored = StoredSessions(services, cwd, repo)
         self._task_group = task_group
         self._clock = clock
         self._sessions: dict[str, HostedSession] = {}
@@ -82,15 +77,6 @@ class Host:
     def models(self) -> ModelRegistry:
         """The models there are."""
         return self.services.models
-
-    @property
-    def repo(self) -> SessionRepo:
-        """Where sessions are kept, ephemeral ones excepted."""
-        if self._repo is None:
-            services = self.services
-            chosen = chosen_sessions_dir(services.settings)
-            self._repo = JsonlSessionRepo(services.folder, session_dir=chosen)
-        return self._repo
 
     @property
     def sessions(self) -> list[HostedSession]:
@@ -138,7 +124,7 @@ class Host:
         cwd = await self._checked(options)
         ephemeral = options.ephemeral or self.defaults.ephemeral
         parent = await self._parent(options.parent_session)
-        session = await (MemorySessionRepo() if ephemeral else self.repo).create(
+        session = await (MemorySessionRepo() if ephemeral else self.stored.repo).create(
             cwd, parent_session=parent
         )
         return await self._adopt(session, replace(options, cwd=cwd, ephemeral=ephemeral))
@@ -167,7 +153,7 @@ class Host:
                 cwd = await run_blocking(existing_directory, cwd, "cwd")
             if (named := path or session_id) is None:
                 raise HarnessError("invalidParams", "name a session by sessionId or path")
-            session = await self._load(named, cwd, read_only=read_only)
+            session = await self.stored.load(named, cwd, read_only=read_only)
             if session.session_id in self._sessions:
                 await session.aclose()
                 return self._sessions[session.session_id]
@@ -204,7 +190,7 @@ class Host:
         position = position or ("at" if entry_id is None else "before")
         async with self._opening, self._visit(session_id, read_only=True) as source:
             session = source.harness.session
-            repo = MemorySessionRepo() if source.ephemeral else self.repo
+            repo = MemorySessionRepo() if source.ephemeral else self.stored.repo
             cwd = source.harness.configuration.cwd
             # A run may move the leaf meanwhile.
             entry_id = session.leaf_id if entry_id is None else entry_id
@@ -233,7 +219,9 @@ class Host:
             yield hosted.harness.session
             return
         unloaded = self._unloaded.get(session_id)
-        session = await self._load(unloaded.path if unloaded else session_id, None, read_only=True)
+        session = await self.stored.load(
+            unloaded.path if unloaded else session_id, None, read_only=True
+        )
         try:
             yield session
         finally:
@@ -246,32 +234,23 @@ class Host:
         if hosted is None:
             async with self._opening:
                 unloaded = self._unloaded.get(session_id)
-                await self._throw_away(unloaded.path if unloaded else session_id)
+                await self.stored.throw_away(unloaded.path if unloaded else session_id)
                 self._unloaded.pop(session_id, None)
             await self._forget(session_id)
             return
         session = hosted.harness.session
         if session.read_only:
             # Perhaps because another process writes it. Then it stays, and stays open.
-            await self._throw_away(session.path or session_id)
+            await self.stored.throw_away(session.path or session_id)
         await self.close(session_id)
         if not (session.read_only or hosted.ephemeral):
             # Its file begins with its first entry.
-            await self._throw_away(session.path or session_id, missing_ok=True)
+            await self.stored.throw_away(session.path or session_id, missing_ok=True)
         await self._forget(session_id)
 
     async def _forget(self, session_id: str) -> None:
         """Nothing is kept of a session that was thrown away."""
         await run_blocking(self.services.checkpoints.forget, session_id)
-
-    async def list_sessions(
-        self, *, cwd: str | None, query: str | None, limit: int, cursor: str | None
-    ) -> SessionPage:
-        """A page of the stored sessions, the one used last first."""
-        try:
-            return await self.repo.list(cwd=cwd, query=query, limit=limit, cursor=cursor)
-        except ValueError as error:
-            raise HarnessError("invalidParams", str(error), path="cursor") from None
 
     async def close(self, session_id: str) -> None:
         """End what the session does and let go of it."""
@@ -317,7 +296,7 @@ class Host:
         unloaded = self._unloaded.get(session_id)
         if unloaded is None:
             return None
-        session = await self._load(unloaded.path, unloaded.cwd, read_only=unloaded.read_only)
+        session = await self.stored.load(unloaded.path, unloaded.cwd, read_only=unloaded.read_only)
         if session.session_id != session_id:
             await session.aclose()
             text = f"{unloaded.path} holds another session now"
@@ -382,34 +361,8 @@ class Host:
         """What the header of a new session says of the one it comes from."""
         if named is None:
             return None
-        field = "parentSession"
-        wanted: str | Path = named
-        if names_a_file(named):
-            wanted = await run_blocking(session_file, Path(named), self.cwd, field)
-        elif (hosted := self._sessions.get(named)) is not None:
-            return str(hosted.harness.session.path or named)
-        try:
-            session = await self.repo.open(wanted, read_only=True)
-        except SessionError as error:
-            message = f"{field}: {error.message}"
-            raise HarnessError("invalidParams", message, path=field) from None
-        await session.aclose()
-        return str(session.path or session.session_id)
-
-    async def _load(
-        self, named: str | Path, cwd: Path | None, *, read_only: bool
-    ) -> SessionStorage:
-        try:
-            return await self.repo.open(named, read_only=read_only, cwd=cwd or self.cwd)
-        except SessionError as error:
-            raise storage_failure(error) from None
-
-    async def _throw_away(self, named: str | Path, *, missing_ok: bool = False) -> None:
-        try:
-            await self.repo.delete(named)
-        except SessionError as error:
-            if not (missing_ok and isinstance(error, SessionNotFoundError)):
-                raise storage_failure(error) from None
+        hosted = self._sessions.get(named)
+        return await self.stored.as_parent(named) if hosted is None else _place(hosted)
 
     @asynccontextmanager
     async def _visit(self, session_id: str, *, read_only: bool) -> AsyncIterator[HostedSession]:
@@ -418,17 +371,15 @@ class Host:
             hosted.used = self._clock()
             yield hosted
             return
-        session = await self._load(session_id, None, read_only=read_only)
-        hosted, _ = await self._build(session, SessionOptions())
+        session = await self.stored.load(session_id, None, read_only=read_only)
+        hosted = await self._build(session, SessionOptions())
         try:
             yield hosted
         finally:
             with anyio.CancelScope(shield=True):
                 await hosted.harness.aclose()
 
-    async def _build(
-        self, session: SessionStorage, options: SessionOptions
-    ) -> tuple[HostedSession, ProjectSetup]:
+    async def _build(self, session: SessionStorage, options: SessionOptions) -> HostedSession:
         return await build(self.services, self.defaults, options, session, self._task_group)
 
     async def _adopt(
@@ -441,21 +392,10 @@ class Host:
     ) -> HostedSession:
         """``session`` is open from now on, with the choices ``like`` another; ``is_news``: it was
         before, with another epoch."""
-        hosted, project = await self._build(session, options)
+        hosted = await self._build(session, options)
+        tools = options.tools if options.tools is not None else self.defaults.tools
+        told = await make_ready(hosted, self.services, tools, like)
         harness = hosted.harness
-        try:
-            sources = (*project.extensions, *await run_blocking(self.services.extensions))
-            told = await harness.extensions.load(sources)
-            wanted = options.tools if options.tools is not None else self.defaults.tools
-            if wanted is not None:
-                harness.configuration.activate(list(wanted))
-            if like is not None:
-                like.put_into(harness)
-            missing = await run_blocking(missing_directory, harness.configuration.cwd)
-        except BaseException:
-            with anyio.CancelScope(shield=True):
-                await harness.aclose()
-            raise
         if self._stopped:
             harness.stop()
         if self._finishing:
@@ -468,9 +408,6 @@ class Host:
         if is_news:
             harness.changed(epoch=hosted.epoch)
         self._first_opened.set()
-        problems = [*self.services.problems, *project.problems, *session.notes, *missing]
-        for problem in dict.fromkeys(problems):
-            harness.report(Diagnostic(severity="warning", message=problem))
         for diagnostic in told:
             harness.report(diagnostic)
         if options.name:
@@ -486,3 +423,8 @@ class Host:
 def _resolved(hosted: HostedSession) -> Path | None:
     path = hosted.harness.session.path
     return path.resolve() if path is not None else None
+
+
+def _place(hosted: HostedSession) -> str:
+    session = hosted.harness.session
+    return str(session.path or session.session_id)

@@ -206,7 +206,7 @@ async def test_a_fork_that_cannot_be_opened_is_in_no_list(
         with pytest.raises(RuntimeError):
             await it.fork(source.id)
         assert it.sessions == [source]
-        page = await it.list_sessions(cwd=None, query=None, limit=9, cursor=None)
+        page = await it.stored.page(cwd=None, query=None, limit=9, cursor=None)
         assert [each.session_id for each in page.sessions] == [source.id]
 
 
@@ -411,11 +411,11 @@ async def test_a_host_keeps_sessions_where_it_is_told_to(tmp_path: Path, script:
         assert (await settled(again)).text == "again"
         fork = (await it.fork(hosted.id)).hosted
         assert not fork.ephemeral
-        page = await it.list_sessions(cwd=None, query=None, limit=9, cursor=None)
+        page = await it.stored.page(cwd=None, query=None, limit=9, cursor=None)
         assert {each.session_id for each in page.sessions} == {hosted.id, fork.id}
         await it.delete(hosted.id)
         assert await repo.most_recent(cwd=tmp_path) is not None
-        page = await it.list_sessions(cwd=None, query=None, limit=9, cursor=None)
+        page = await it.stored.page(cwd=None, query=None, limit=9, cursor=None)
         assert [each.session_id for each in page.sessions] == [fork.id]
         await it.aclose()
         tasks.cancel_scope.cancel()

@@ -60,7 +60,7 @@ async def handle_open(connection: Connection, request: Request) -> SessionState:
 async def handle_list(connection: Connection, request: Request) -> r.SessionListResult:
     """Sessions on disk, newest first, with what is known of those that are open here."""
     params = decode_params(r.SessionListParams, request.params)
-    page = await connection.host.list_sessions(
+    page = await connection.host.stored.page(
         cwd=params.cwd or None,
         query=params.query or None,
         limit=params.limit,
