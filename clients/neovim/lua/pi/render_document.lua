@@ -12,8 +12,9 @@ local text = require("pi.render_text")
 ---@field tail string[]
 ---@field body_rows integer
 ---@field body_column integer bytes of the body's last line
----@field fold? "closed"|"open" it can be folded, and begins so
----@field gone? boolean a whole drawing has taken its place
+---@field fold? boolean it can be folded, and stands close to others that can
+---@field folded? boolean whether its fold is to be closed; nil while it has none
+---@field gone? boolean forgotten
 
 ---@class pi.Edit
 ---@field row integer
@@ -21,6 +22,12 @@ local text = require("pi.render_text")
 ---@field end_row integer
 ---@field end_column integer
 ---@field lines string[]
+
+---@class pi.Changes
+---@field cleared? boolean the buffer is to be emptied first
+---@field edits pi.Edit[] to be done one after the other; a column of -1 is a line's end
+---@field touched table<pi.Block, true> whose marks are to be drawn
+---@field folds table<pi.Block, true> whose folds are to be made
 
 ---@class pi.Document
 ---@field blocks pi.Block[]
@@ -106,7 +113,7 @@ local function content(block, lines)
 end
 
 ---Add a block at the end. `body` is its text, nil for none.
----@param block {kind: string, head?: string[], tail?: string[], fold?: string}
+---@param block table its `kind`, `head`, `tail`, `fold`, and what others keep with it
 ---@param body? string
 ---@return pi.Block
 function Document:add(block, body)
@@ -188,8 +195,8 @@ function Document:reset()
   self.cleared = true
 end
 
----What has changed since the last time: edits to be done one after the other, then marks and folds of blocks.
----@return {cleared: boolean?, edits: pi.Edit[], touched: table<pi.Block, true>, folds: table<pi.Block, true>}?
+---What has changed since the last time; nil for nothing.
+---@return pi.Changes?
 function Document:take()
   settle(self)
   if not self.cleared and #self.edits == 0 and not next(self.touched) and not next(self.folds) then

@@ -1,0 +1,184 @@
+---Tool calls and commands of the person: a title, and an output that grows while they run.
+---
+---Works on a `pi.View`. A block's `state` is `writing` (the model writes its arguments), `running`, `done` or
+---`failed`.
+local text = require("pi.render_text")
+local tools = require("pi.render_tools")
+
+local M = {}
+
+local function title(block)
+  return text.code(block.title or block.name)
+end
+
+---Draw the whole output. A fence around it keeps Markdown's hands off it.
+local function show(view, block, output, language)
+  output = output:gsub("%s+$", "")
+  if output == "" then
+    view.document:rewrite(block, { head = { title(block) }, tail = {} })
+  else
+    local fence = text.FENCE .. (language ~= "" and " " .. language or "")
+    view.document:rewrite(block, { head = { title(block), fence }, tail = { text.FENCE } }, text.guarded(output))
+  end
+  block.language = language
+end
+
+---Add to what is drawn. Line ends wait for what comes after them, so that no empty line ends the output.
+local function append(view, block, added)
+  added = (block.held or "") .. added
+  local stop = #added
+  while stop > 0 and added:byte(stop) == 10 do
+    stop = stop - 1
+  end
+  block.held = added:sub(stop + 1)
+  if stop > 0 then
+    view.document:append(block, text.guarded(added:sub(1, stop)))
+  end
+end
+
+---The block of a call; begun if it is a new one.
+---@param view pi.View
+---@param id string
+---@param name string
+---@return pi.Block
+function M.find(view, id, name)
+  local block = view.calls[id]
+  if not block then
+    block = view.document:add({ kind = "tool", name = name, state = "writing", head = { text.code(name) }, fold = true })
+    view.calls[id] = block
+  end
+  return block
+end
+
+---Its arguments are known.
+---@param view pi.View
+---@param block pi.Block
+function M.know(view, block, args)
+  if block.state == "writing" then
+    block.args, block.title = args, tools.title(block.name, args)
+    view.document:rewrite(block, { head = { title(block) } })
+  end
+end
+
+---It runs.
+---@param view pi.View
+---@param event {toolCallId: string, toolName: string, args: table, title: string, locations?: table[]}
+function M.start(view, event)
+  local block = M.find(view, event.toolCallId, event.toolName)
+  block.state, block.args, block.locations = "running", event.args, event.locations
+  if event.title ~= block.title then
+    block.title = event.title
+    view.document:rewrite(block, { head = { title(block) } })
+  end
+  view.document:touch(block)
+end
+
+---More output.
+---@param view pi.View
+---@param block pi.Block
+---@param added string
+function M.grow(view, block, added)
+  if added == "" then
+    return
+  end
+  if not block.pieces then
+    block.pieces, block.held = {}, nil
+    view.document:rewrite(block, { head = { title(block), text.FENCE }, tail = { text.FENCE } }, "")
+  end
+  block.pieces[#block.pieces + 1] = added
+  append(view, block, added)
+end
+
+---Output of a tool that says it anew each time.
+---@param view pi.View
+---@param block pi.Block
+function M.replace(view, block, output)
+  block.pieces = nil
+  show(view, block, output, "")
+end
+
+---@param view pi.View
+---@param block pi.Block
+local function finish(view, block, output, language)
+  local streamed = block.pieces and table.concat(block.pieces)
+  -- What is drawn stays where it is the same.
+  local same = streamed
+    and language == ""
+    and output:sub(1, #streamed) == streamed
+    and not output:find(text.FENCE, 1, true)
+  if same then
+    append(view, block, (output:sub(#streamed + 1):gsub("%s+$", "")))
+  else
+    show(view, block, output, language)
+  end
+  block.pieces, block.held = nil, nil
+  if block.body_rows > 0 then
+    view.document:fold(block, block.body_rows > view.options.open_lines)
+  end
+  view.document:touch(block)
+end
+
+---It has ended: its result takes the place of what was drawn.
+---@param view pi.View
+---@param block pi.Block
+---@param result table
+---@param is_error boolean
+---@param duration? number milliseconds
+function M.finish(view, block, result, is_error, duration)
+  block.state, block.duration = is_error and "failed" or "done", duration
+  finish(view, block, tools.output(block.name, block.args, result, is_error))
+end
+
+---@param block pi.Block
+---@return boolean
+function M.ended(block)
+  return block.state == "done" or block.state == "failed"
+end
+
+-- Commands of the person -------------------------------------------------------------------------------------------
+
+---@param view pi.View
+---@param token string
+---@param command? string as far as it is known
+---@return pi.Block
+function M.command(view, token, command)
+  local block = view.commands[token]
+  if not block then
+    view.speaker = nil
+    local heading = command and "$ " .. command or "$ …"
+    block = view.document:add({
+      kind = "tool",
+      name = "bash",
+      title = heading,
+      command = command,
+      state = "running",
+      head = { text.code(heading) },
+      fold = true,
+    })
+    view.commands[token] = block
+  end
+  return block
+end
+
+---A command has ended; which of those that run it was, its text tells.
+---@param view pi.View
+---@param message pi_rpc.BashExecutionMessage
+function M.finish_command(view, message)
+  local token
+  for each, block in vim.spairs(view.commands) do
+    if block.command == message.command or (not token and not block.command) then
+      token = each
+    end
+  end
+  local block = M.command(view, token or "", message.command)
+  view.commands[token or ""] = nil
+  block.title, block.exit_code = "$ " .. message.command, message.exitCode
+  block.private = message.excludeFromContext
+  block.state = (message.cancelled or (message.exitCode or 0) ~= 0) and "failed" or "done"
+  if block.command ~= message.command then
+    block.pieces = nil
+  end
+  finish(view, block, message.output, "")
+end
+
+return M
