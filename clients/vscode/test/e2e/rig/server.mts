@@ -4,10 +4,19 @@
  * Owns the server's life and its folders. What is in its windows is in window.mts.
  */
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
-import { mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { daemons, killAll, MARK, marked, type Process } from "./processes.mts";
 import { until } from "./until.mts";
 
@@ -20,6 +29,15 @@ export function required(name: string): string {
 
 /** One step of a reply of the scripted model; README.md of the project tells which there are. */
 export type Step = Record<string, unknown>;
+
+/** A line of a session's file. */
+export interface Entry {
+  type: string;
+  id: string;
+  parentId: string | null;
+  [field: string]: unknown;
+  message?: { role: string; content: unknown; stopReason?: string; toolName?: string; isError?: boolean };
+}
 
 const QUIET = {
   "workbench.startupEditor": "none",
@@ -60,11 +78,17 @@ export class Server {
   readonly #extensions = join(this.root, "extensions");
   #process: ChildProcess | undefined;
 
-  /** Install the package and wait until the server answers. `settings` add to the quiet ones. */
-  static async start(settings: Record<string, unknown> = {}): Promise<Server> {
-    const server = new Server();
+  readonly #scripted: boolean;
+
+  private constructor(scripted: boolean) {
+    this.#scripted = scripted;
+  }
+
+  /** Install the package and wait until the server answers. `scripted`: the model is the scripted one. */
+  static async start(scripted = true): Promise<Server> {
+    const server = new Server(scripted);
     try {
-      await server.#start(settings);
+      await server.#start();
     } catch (error) {
       await server.stop();
       throw error;
@@ -72,12 +96,12 @@ export class Server {
     return server;
   }
 
-  async #start(settings: Record<string, unknown>): Promise<void> {
+  async #start(): Promise<void> {
     for (const folder of ["home", "agent", "data/User", "data/Machine", "extensions"]) {
       mkdirSync(join(this.root, folder), { recursive: true });
     }
     writeFileSync(join(this.root, "config.yaml"), "auth: none\ncert: false\n");
-    this.settings(settings);
+    this.settings({});
     this.script([{ text: "Nothing was asked of the script." }]);
     execFileSync(process.execPath, [...this.#arguments(), "--install-extension", required("PI_VSIX")], {
       env: this.#environment(),
@@ -108,12 +132,12 @@ export class Server {
       LANG: "C.UTF-8",
       HOME: join(this.root, "home"),
       PI_CODING_AGENT_DIR: this.agentDir,
-      PI_RPC_SCRIPT: this.#script,
+      ...(this.#scripted && { PI_RPC_SCRIPT: this.#script }),
       [MARK]: this.mark,
     };
   }
 
-  /** The user's settings, from the next window on; the program is the one of this checkout. */
+  /** The person's settings, from the next window on. The program is the one of this checkout. */
   settings(more: Record<string, unknown>): void {
     const all = JSON.stringify({ ...QUIET, "pi.program": required("PI_RPC"), ...more }, null, 2);
     for (const where of ["User", "Machine"]) writeFileSync(join(this.#data, where, "settings.json"), all);
@@ -131,6 +155,18 @@ export class Server {
     mkdirSync(folder, { recursive: true });
     for (const [file, text] of Object.entries(files)) writeFileSync(join(folder, file), text);
     return folder;
+  }
+
+  /** The entries of a folder's newest session, as they are on the disk; none before its first. */
+  entries(folder: string): Entry[] {
+    const sessions = join(this.agentDir, "sessions");
+    if (!existsSync(sessions)) return [];
+    const files = readdirSync(sessions, { recursive: true, encoding: "utf8" })
+      .filter((name) => name.endsWith(".jsonl"))
+      .sort((one, other) => basename(one).localeCompare(basename(other)))
+      .map((name) => readFileSync(join(sessions, name), "utf8").trimEnd().split("\n"))
+      .filter(([header]) => JSON.parse(header ?? "{}").cwd === folder);
+    return (files.at(-1) ?? []).slice(1).map((line) => JSON.parse(line) as Entry);
   }
 
   /** The daemons of its windows. */

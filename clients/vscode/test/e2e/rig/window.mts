@@ -63,8 +63,9 @@ export class Window {
     await this.#ready();
   }
 
-  /** Close it, as a person closes the tab. */
+  /** Close it, as a person closes the tab: the workbench says goodbye, and its extension host ends. */
   async close(): Promise<void> {
+    for (const page of this.page.context().pages()) await page.goto("about:blank");
     await this.page.context().close();
   }
 
@@ -106,6 +107,12 @@ export class Window {
     const editor = this.page.locator(`.editor-instance [data-uri$='/${name}']`).first();
     await editor.waitFor();
     return editor;
+  }
+
+  /** Go on with the session that this is said of. */
+  async resume(text: string | RegExp): Promise<void> {
+    await this.run("pi: Resume Session");
+    await this.picked(text).click();
   }
 
   /** A choice of the picker that is open. */

@@ -1,0 +1,83 @@
+/** Permissions: asked in the chat or, when that is hidden, in a notification, and answered once. */
+import assert from "node:assert/strict";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { stage } from "./rig/case.mts";
+import { until } from "./rig/until.mts";
+
+const scene = stage();
+
+const touch = (file: string) => ({ toolCall: { name: "bash", arguments: { command: `touch ${file}` } } });
+
+scene(
+  "a command runs once it is allowed in the chat, and not before",
+  { replies: [[{ text: "I make it." }, touch("made.txt")], [{ text: "It is made." }]] },
+  async ({ window, folder }) => {
+    const chat = await window.openChat();
+    await chat.send("Make it");
+    const card = chat.permission("touch made.txt");
+    await chat.choice(card, /^Allow( once)?$/).waitFor();
+    assert.equal(existsSync(join(folder, "made.txt")), false);
+    await window.picture("permission-dark");
+    await chat.choice(card, /^Allow( once)?$/).click();
+    await chat.text("It is made.").waitFor();
+    assert.equal(existsSync(join(folder, "made.txt")), true);
+  },
+);
+
+scene(
+  "a command is rejected with a word, which the model is told",
+  { replies: [[touch("made.txt")], [{ text: "Then not." }]] },
+  async ({ window, folder, server }) => {
+    const chat = await window.openChat();
+    await chat.send("Make it");
+    await chat.reject(chat.permission("touch made.txt"), "Use the other folder");
+    await chat.text("Then not.").waitFor();
+    assert.equal(existsSync(join(folder, "made.txt")), false);
+    const result = server.entries(folder).find(({ message }) => message?.role === "toolResult");
+    assert.match(JSON.stringify(result?.message?.content), /Use the other folder/);
+  },
+);
+
+scene(
+  "what is allowed for the session is not asked again, and the rule is said in words",
+  { replies: [[touch("a.txt")], [touch("a.txt")], [{ text: "Both are made." }]] },
+  async ({ window, folder }) => {
+    const chat = await window.openChat();
+    await chat.send("Make both");
+    const card = chat.permission("touch a.txt");
+    const choice = await chat.allowing(card, /session/i, /the command `?touch a\.txt`?/);
+    await choice.click();
+    await chat.text("Both are made.").waitFor();
+    assert.equal(existsSync(join(folder, "a.txt")), true);
+  },
+);
+
+scene(
+  "a request is a notification while the chat is hidden, and is answered there",
+  {
+    replies: [
+      [
+        { text: "Wait." },
+        { toolCall: { name: "read", arguments: { path: "/etc/hostname" } } },
+        touch("made.txt"),
+      ],
+      [{ text: "It is made." }],
+    ],
+  },
+  async ({ window, folder }) => {
+    const chat = await window.openChat();
+    await chat.send("Make it");
+    await chat.choice(chat.permission("hostname"), /^Allow( once)?$/).waitFor();
+    await window.hideChat();
+    const notification = window.notification(/hostname/);
+    await notification.waitFor();
+    await window.picture("permission-notification");
+    await window.button(notification, "Allow").click();
+    const second = window.notification(/touch made\.txt/);
+    await window.button(second, "Allow").click();
+    await until("the command ran", () => existsSync(join(folder, "made.txt")));
+    await window.openChat();
+    await chat.text("It is made.").waitFor();
+  },
+);

@@ -1,0 +1,38 @@
+/** Long sessions scroll smoothly, and the extension is up at once and small. */
+import assert from "node:assert/strict";
+import { stage } from "./rig/case.mts";
+import { writeLongSession } from "./rig/long.mts";
+import { tasksOf } from "./rig/trace.mts";
+import { until } from "./rig/until.mts";
+
+const scene = stage();
+
+/** What the browser calls a long task, in ms. */
+const LONG = 50;
+
+scene(
+  "a session of 5,000 messages and an output of 200 KB scroll without a long task",
+  { replies: [[{ text: "Here I am." }]] },
+  async ({ browser, server, window, folder }) => {
+    const { questions } = writeLongSession(server.agentDir, folder, 5_000, 200_000);
+    const chat = await window.openChat();
+    await window.resume(/Question 1\b/);
+    await chat.text(`Answer ${questions} has`).waitFor();
+    const box = await chat.log.boundingBox();
+    assert.ok(box);
+    await window.page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
+    const tasks = await tasksOf(browser, window.page, async () => {
+      await until(
+        "the first question is reached",
+        async () => {
+          await window.page.mouse.wheel(0, -4_000);
+          return (await chat.text(/^Question 1$/).count()) > 0;
+        },
+        120_000,
+      );
+    });
+    const [longest] = tasks;
+    console.log(`scrolling: ${tasks.length} tasks, the longest ${longest?.ms.toFixed(1)} ms of CPU`);
+    assert.ok(longest && longest.ms <= LONG, `a task of ${longest?.ms} ms: ${longest?.parts.join(", ")}`);
+  },
+);
