@@ -188,6 +188,8 @@ class AgentLoopConfig:
         | None
     ) = None
     """May change arguments or block. Raising blocks."""
+    why_missing: Callable[[str], str | None] = lambda tool_name: None
+    """What the model reads when it calls a tool that it was not told of; None: that there is none."""
     after_tool_call: (
         Callable[[AfterToolCallContext, AbortSignal], MaybeAwaitable[AfterToolCallResult | None]]
         | None

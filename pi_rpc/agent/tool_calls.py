@@ -176,7 +176,8 @@ class ToolBatch:
             return _Outcome.failed(ABORTED_TEXT)
         tool = self._tools.get(call.name)
         if tool is None:
-            return _Outcome.failed(f"Tool {call.name} not found")
+            why = self._config.why_missing(call.name)
+            return _Outcome.failed(why or f"Tool {call.name} not found")
         try:
             args = checked_arguments(tool, call)
         except ArgumentsError as error:

@@ -167,6 +167,7 @@ class LoopSetup:
             should_stop_after_turn=lambda turn: self._at_limit(run, turn),
             prepare_next_turn=lambda turn: between_turns(run, turn),
             before_tool_call=self._before_tool_call,
+            why_missing=self.permissions.withheld,
             after_tool_call=self._after_tool_call,
             get_steering_messages=lambda: self._take("steer"),
             get_follow_up_messages=lambda: self._take("followUp"),

@@ -109,6 +109,8 @@ class PermissionGate:
         """Whom the front door has put in place."""
         self.report: Callable[[Diagnostic], None] = lambda diagnostic: None
         """Tells what went wrong."""
+        self.on_refusal: Callable[[str, str], None] = lambda tool_name, reason: None
+        """Is told of every call that may not run, and why; a person's own no excepted."""
 
     def close(self) -> None:
         """The session is closed: nobody is asked any more."""
@@ -154,7 +156,7 @@ class PermissionGate:
             return _blocked(error.message)
         decision = await self.judged(planned, paths)
         if decision.verdict == "ask" and not self.asker.can_ask():
-            return _blocked(nobody_text(decision.reason, decision.offers))
+            return self._refused(planned, nobody_text(decision.reason, decision.offers))
         if decision.verdict == "ask" and not _shows_edits(planned.tool):
             answer = await self.asked(planned, decision, paths)
             if isinstance(answer, str):
@@ -162,7 +164,7 @@ class PermissionGate:
             # It may have taken hours, and what is refused has not become less so.
             decision = await self.judged(planned, paths)
         if decision.verdict == "refuse":
-            return _blocked(decision.reason)
+            return self._refused(planned, decision.reason)
         if not planned.tool.guarded:
             return BeforeToolCallResult(tool_context=planned.context)
         context = planned.context
@@ -172,6 +174,14 @@ class PermissionGate:
         if decision.verdict == "ask" and _shows_edits(planned.tool):
             context = replace(context, reviewer=_Review(self, planned))
         return BeforeToolCallResult(tool_context=context)
+
+    def withheld(self, tool_name: str) -> str | None:
+        """Why the model is not told of a tool that there is; None where the mode is no reason."""
+        tool = self._configuration.tools.get(tool_name)
+        reason = None if tool is None else self._configuration.refusal(tool)
+        if reason is not None:
+            self.on_refusal(tool_name, reason)
+        return reason
 
     async def judged(self, planned: PlannedCall, paths: Sequence[Path]) -> Decision:
         """What becomes of a call that touches ``paths``, hooks heard."""
@@ -240,6 +250,10 @@ class PermissionGate:
         return rejection(answer.feedback) if kind in REJECTS else answer
 
     # --- inside ----------------------------------------------------------------------------------
+
+    def _refused(self, planned: PlannedCall, reason: str) -> BeforeToolCallResult:
+        self.on_refusal(planned.tool.name, reason)
+        return _blocked(reason)
 
     def _decided(self, call: Call) -> Decision:
         """Blocks."""
