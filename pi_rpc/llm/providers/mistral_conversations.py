@@ -16,7 +16,6 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, Struct
 
-from pi_rpc.llm._lenient_json import UNREADABLE, read_json
 from pi_rpc.llm.errors import MalformedStreamError, ProviderError, ServerError
 from pi_rpc.llm.events import AssistantMessageEvent
 from pi_rpc.llm.failures import failure_in_stream
@@ -24,9 +23,9 @@ from pi_rpc.llm.http import open_events
 from pi_rpc.llm.messages import StopReason, Usage, UsageCost
 from pi_rpc.llm.models import Model
 from pi_rpc.llm.provider import Context, StreamOptions
+from pi_rpc.llm.providers._chunks import CallDelta, ChunkReader, Function
 from pi_rpc.llm.providers._mistral_payload import mistral_payload
 from pi_rpc.llm.providers._request import event_request
-from pi_rpc.llm.sse import SseEvent
 from pi_rpc.llm.stream import MessageBuilder
 
 __all__ = ["stream"]
@@ -42,20 +41,9 @@ _NO_ID = "null"
 """What stands for an id that was not given."""
 
 
-class _Function(Struct, gc=False):
-    name: str | None = None
-    arguments: str | dict[str, Any] | None = None
-
-
-class _CallDelta(Struct, gc=False):
-    index: int | None = None
-    id: str | None = None
-    function: _Function | None = None
-
-
 class _Delta(Struct, gc=False):
     content: str | list[Any] | None = None
-    tool_calls: list[_CallDelta] | None = None
+    tool_calls: list[CallDelta] | None = None
 
 
 class _Choice(Struct, gc=False):
@@ -110,11 +98,6 @@ class _Words(Struct, gc=False):
     usage: None = None
 
 
-_decoder = msgspec.json.Decoder(_Chunk)
-_words_decoder = msgspec.json.Decoder(_Words)
-_any_decoder = msgspec.json.Decoder()
-
-
 async def stream(
     model: Model, context: Context, options: StreamOptions, builder: MessageBuilder
 ) -> AsyncIterator[list[AssistantMessageEvent]]:
@@ -149,76 +132,30 @@ class _OpenCall:
         self.name = name
 
 
-class _Reader:
+class _Reader(ChunkReader[_Chunk]):
     """Turns the chunks of one answer into block events."""
 
+    chunks = msgspec.json.Decoder(_Chunk)
+    words = msgspec.json.Decoder(_Words)
+
     def __init__(self, model: Model, builder: MessageBuilder) -> None:
-        self._model = model
-        self._builder = builder
-        self._kind = ""
-        """Of the open text or thinking block."""
-        self._block = -1
+        super().__init__(model, builder)
         self._calls: dict[int, _OpenCall] = {}
         """The latest call of each index."""
-        self._named = False
-        self.finish_reason: str | None = None
-        self.done = False
-        """The closing marker came."""
 
-    def read(self, events: list[SseEvent]) -> list[AssistantMessageEvent]:
-        """The block events of one network read. Raises what the provider reports, or malformed."""
-        out: list[AssistantMessageEvent] = []
-        words: list[str] = []
-        decode_words = _words_decoder.decode
-        for _, data in events:
-            if self._kind == "text" and self._named:
-                try:
-                    words.append(decode_words(data).choices[0].delta.content)
-                    continue
-                except UNREADABLE:
-                    # It is of another kind.
-                    self._flush(words, out)
-            if not self._read_chunk(data, out):
-                self.done = True
-                break
-        self._flush(words, out)
-        return out
-
-    def _flush(self, words: list[str], out: list[AssistantMessageEvent]) -> None:
-        if words:
-            out += self._builder.texts(self._block, words)
-            words.clear()
-
-    def _read_chunk(self, data: bytes, out: list[AssistantMessageEvent]) -> bool:
-        """Read a chunk of any kind; False for the closing marker."""
-        try:
-            chunk = _decoder.decode(data)
-        except UNREADABLE:
-            if data.startswith(b"[DONE]"):
-                return False
-            chunk = self._read_patiently(data)
+    def _take(self, chunk: _Chunk, out: list[AssistantMessageEvent]) -> None:
         if chunk.usage is not None:
             self._builder.usage = _usage_of(chunk.usage)
         if not chunk.choices:
             self._note_failure(chunk)
-            return True
+            return
         if not self._named:
-            self._note_names(chunk)
+            self._note_names(chunk.id, chunk.model)
         choice = chunk.choices[0]
         if choice.delta is not None:
             self._read_delta(choice.delta, out)
         if choice.finish_reason:
             self.finish_reason = choice.finish_reason
-        return True
-
-    def _read_patiently(self, data: bytes) -> _Chunk:
-        """A chunk that is no plain JSON; an empty one where it does not matter any more."""
-        try:
-            return read_json(_decoder, data, self._builder.expect_halves)
-        except msgspec.DecodeError as error:
-            if self.finish_reason is not None:
-                return _Chunk()
-            raise self._unreadable(data, error) from error
 
     def finish(self) -> None:
         """Say why the reply ended. Raises when it did not end as agreed."""
@@ -270,10 +207,10 @@ class _Reader:
             self._open_block("text", out)
             out.append(self._builder.text(self._block, text))
 
-    def _read_call(self, delta: _CallDelta, out: list[AssistantMessageEvent]) -> None:
+    def _read_call(self, delta: CallDelta, out: list[AssistantMessageEvent]) -> None:
         """Calls mostly come whole; what is cut is told by its index."""
         builder = self._builder
-        function = delta.function or _Function()
+        function = delta.function or Function()
         given = "" if delta.id == _NO_ID else delta.id or ""
         index = delta.index or 0
         call = self._calls.get(index)
@@ -297,26 +234,6 @@ class _Reader:
             return True
         return index is None and not given and bool(name)
 
-    def _open_block(self, kind: str, out: list[AssistantMessageEvent]) -> None:
-        if self._kind == kind:
-            return
-        self._close_block(out)
-        builder = self._builder
-        out.append(builder.start_text() if kind == "text" else builder.start_thinking())
-        self._kind, self._block = kind, builder.block_count - 1
-
-    def _close_block(self, out: list[AssistantMessageEvent]) -> None:
-        if self._kind:
-            out.append(self._builder.end(self._block))
-            self._kind, self._block = "", -1
-
-    def _note_names(self, chunk: _Chunk) -> None:
-        self._named = bool(chunk.id or chunk.model)
-        if chunk.id:
-            self._builder.response_id = chunk.id
-        if chunk.model and chunk.model != self._model.id:
-            self._builder.response_model = chunk.model
-
     def _note_failure(self, chunk: _Chunk) -> None:
         provider = self._model.provider
         if chunk.error:
@@ -328,16 +245,6 @@ class _Reader:
                 "code": chunk.code,
             }
             raise failure_in_stream(said, provider)
-
-    def _unreadable(self, data: bytes, error: Exception) -> ProviderError:
-        provider = self._model.provider
-        try:
-            value = read_json(_any_decoder, data)
-        except msgspec.DecodeError:
-            value = None
-        if isinstance(value, dict) and value.get("error"):
-            return failure_in_stream(value["error"], provider)
-        return MalformedStreamError(f"{provider} sent an event that cannot be read: {error}")
 
 
 def _usage_of(counts: _Counts) -> Usage:

@@ -12,7 +12,6 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, Struct
 
-from pi_rpc.llm._lenient_json import UNREADABLE, read_json
 from pi_rpc.llm.errors import (
     ContextOverflowError,
     MalformedStreamError,
@@ -25,10 +24,10 @@ from pi_rpc.llm.http import open_events
 from pi_rpc.llm.messages import StopReason, Usage, UsageCost
 from pi_rpc.llm.models import Model
 from pi_rpc.llm.provider import Context, StreamOptions
+from pi_rpc.llm.providers._chunks import CallDelta, ChunkReader
 from pi_rpc.llm.providers._completions_compat import Compat, compat_of
 from pi_rpc.llm.providers._completions_payload import completions_payload
 from pi_rpc.llm.providers._request import event_request, session_headers
-from pi_rpc.llm.sse import SseEvent
 from pi_rpc.llm.stream import MessageBuilder
 
 __all__ = ["stream"]
@@ -47,24 +46,13 @@ _STOP_REASONS: dict[str, StopReason] = {
 _TRANSIENT_REASONS = {"error", "network_error", "abort", "insufficient_system_resource"}
 
 
-class _Function(Struct, gc=False):
-    name: str | None = None
-    arguments: str | dict[str, Any] | None = None
-
-
-class _CallDelta(Struct, gc=False):
-    index: int | None = None
-    id: str | None = None
-    function: _Function | None = None
-
-
 class _Delta(Struct, gc=False):
     content: str | list[Any] | None = None
     reasoning_content: Any = None
     reasoning: Any = None
     reasoning_text: Any = None
     refusal: Any = None
-    tool_calls: list[_CallDelta] | None = None
+    tool_calls: list[CallDelta] | None = None
     reasoning_details: Any = None
 
 
@@ -127,11 +115,6 @@ class _Words(Struct, gc=False):
     error: None = None
 
 
-_decoder = msgspec.json.Decoder(_Chunk)
-_words_decoder = msgspec.json.Decoder(_Words)
-_any_decoder = msgspec.json.Decoder()
-
-
 async def stream(
     model: Model, context: Context, options: StreamOptions, builder: MessageBuilder
 ) -> AsyncIterator[list[AssistantMessageEvent]]:
@@ -182,76 +165,28 @@ class _OpenCall:
         self.pending: list[str] = []
 
 
-class _Reader:
+class _Reader(ChunkReader[_Chunk]):
     """Turns the chunks of one answer into block events."""
 
+    chunks = msgspec.json.Decoder(_Chunk)
+    words = msgspec.json.Decoder(_Words)
+
     def __init__(self, model: Model, compat: Compat, builder: MessageBuilder) -> None:
-        self._model = model
+        super().__init__(model, builder)
         self._compat = compat
-        self._builder = builder
-        self._kind = ""
-        """Of the open text or thinking block."""
-        self._block = -1
         self._calls: list[_OpenCall] = []
         self._by_index: dict[int, _OpenCall] = {}
         self._signatures: dict[str, str] = {}
         self._last: list[AssistantMessageEvent] = []
-        self._named = False
-        self.finish_reason: str | None = None
-        self.done = False
-        """The closing marker came."""
 
-    def read(self, events: list[SseEvent]) -> list[AssistantMessageEvent]:
-        """The block events of one network read. Raises what the provider reports, or malformed."""
-        out: list[AssistantMessageEvent] = []
-        words: list[str] = []
-        decode_words = _words_decoder.decode
-        is_plain = True
-        for _, data in events:
-            if is_plain and self._kind == "text" and self._named:
-                try:
-                    words.append(decode_words(data).choices[0].delta.content)
-                    continue
-                except UNREADABLE:
-                    # It is of another kind, and so is what comes with it, mostly.
-                    is_plain = False
-                    self._flush(words, out)
-            if not self._read_chunk(data, out):
-                self.done = True
-                break
-        self._flush(words, out)
-        return out
-
-    def _flush(self, words: list[str], out: list[AssistantMessageEvent]) -> None:
-        if words:
-            out += self._builder.texts(self._block, words)
-            words.clear()
-
-    def _read_chunk(self, data: bytes, out: list[AssistantMessageEvent]) -> bool:
-        """Read a chunk of any kind; False for the closing marker."""
-        try:
-            chunk = _decoder.decode(data)
-        except UNREADABLE:
-            if data.startswith(b"[DONE]"):
-                return False
-            chunk = self._read_patiently(data)
+    def _take(self, chunk: _Chunk, out: list[AssistantMessageEvent]) -> None:
         choices = chunk.choices
         if chunk.error or not choices or chunk.usage:
             self._note(chunk)
         if choices:
             if not self._named:
-                self._note_names(chunk)
+                self._note_names(chunk.id, chunk.model)
             self._read_choice(choices[0], out)
-        return True
-
-    def _read_patiently(self, data: bytes) -> _Chunk:
-        """A chunk that is no plain JSON; an empty one where it does not matter any more."""
-        try:
-            return read_json(_decoder, data, self._builder.expect_halves)
-        except msgspec.DecodeError as error:
-            if self.finish_reason is not None:
-                return _Chunk()
-            raise self._unreadable(data, error) from error
 
     def finish(self) -> None:
         """Say why the reply ended. Raises when it did not end as agreed."""
@@ -337,9 +272,7 @@ class _Reader:
             elif isinstance(part.get("text"), str) and part["text"]:
                 self._read_content(part["text"], out)
 
-    def _read_call(
-        self, delta: _CallDelta, position: int, out: list[AssistantMessageEvent]
-    ) -> None:
+    def _read_call(self, delta: CallDelta, position: int, out: list[AssistantMessageEvent]) -> None:
         name = (delta.function and delta.function.name) or ""
         call = self._call_of(delta, position, name)
         if name and not call.name:
@@ -358,7 +291,7 @@ class _Reader:
             else:
                 out.append(self._builder.arguments(call.block, arguments))
 
-    def _call_of(self, delta: _CallDelta, position: int, name: str) -> _OpenCall:
+    def _call_of(self, delta: CallDelta, position: int, name: str) -> _OpenCall:
         """The call a delta belongs to. Some servers number all calls 0, some none at all."""
         call = None
         if delta.index is not None:
@@ -375,19 +308,6 @@ class _Reader:
         elif delta.id and not call.id:
             call.id = delta.id
         return call
-
-    def _open_block(self, kind: str, out: list[AssistantMessageEvent]) -> None:
-        if self._kind == kind:
-            return
-        self._close_block(out)
-        builder = self._builder
-        out.append(builder.start_text() if kind == "text" else builder.start_thinking())
-        self._kind, self._block = kind, builder.block_count - 1
-
-    def _close_block(self, out: list[AssistantMessageEvent]) -> None:
-        if self._kind:
-            out.append(self._builder.end(self._block))
-            self._kind, self._block = "", -1
 
     def _close_all(self, out: list[AssistantMessageEvent]) -> None:
         self._close_block(out)
@@ -410,13 +330,6 @@ class _Reader:
         if chunk.usage is not None:
             self._builder.usage = _usage_of(chunk.usage)
 
-    def _note_names(self, chunk: _Chunk) -> None:
-        self._named = bool(chunk.id or chunk.model)
-        if chunk.id:
-            self._builder.response_id = chunk.id
-        if chunk.model and chunk.model != self._model.id:
-            self._builder.response_model = chunk.model
-
     def _note_signatures(self, details: Any) -> None:
         for detail in details if isinstance(details, list) else []:
             if (
@@ -426,17 +339,6 @@ class _Reader:
                 and detail.get("data")
             ):
                 self._signatures[detail["id"]] = msgspec.json.encode(detail).decode()
-
-    def _unreadable(self, data: bytes, error: Exception) -> ProviderError:
-        try:
-            value = read_json(_any_decoder, data)
-        except msgspec.DecodeError:
-            value = None
-        if isinstance(value, dict) and value.get("error"):
-            return failure_in_stream(value["error"], self._model.provider)
-        return MalformedStreamError(
-            f"{self._model.provider} sent an event that cannot be read: {error}"
-        )
 
 
 def _thought(delta: _Delta) -> tuple[str, str]:
