@@ -70,9 +70,11 @@ class EarlySignals:
         """The first signal that came."""
 
     def leave(self) -> None:
-        """Leave them to the system."""
+        """Leave them to the system, whatever the parent has left us: ignored, or blocked."""
         for number in ENDING:
             signal.signal(number, signal.SIG_DFL)
+        if hasattr(signal, "pthread_sigmask"):
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
 
     def keep(self) -> None:
         """Note the first, which ends the process in time; a second does so at once.

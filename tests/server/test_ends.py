@@ -219,6 +219,36 @@ def test_a_signal_before_initialize_ends_it_quietly(tmp_path: Path, number: sign
     assert code == 128 + number
 
 
+BLOCKED = (
+    "import os, signal, sys\n"
+    "signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())\n"
+    "os.execv(sys.executable, [sys.executable, *sys.argv[1:]])\n"
+)
+"""A parent's mask goes along to what it starts, also through a shell."""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no masks of signals")
+@pytest.mark.parametrize("frames", [b"", json.dumps(INITIALIZE).encode() + b"\n"])
+@pytest.mark.parametrize("number", [*SIGNALS, signal.SIGHUP])
+def test_a_signal_ends_it_though_its_parent_had_blocked_it(
+    tmp_path: Path, number: signal.Signals, frames: bytes
+) -> None:
+    command = DAEMON[1:] if frames else ("-c", WAITING)
+    process = start(tmp_path, sys.executable, "-c", BLOCKED, *command)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdin.write(frames)
+    process.stdin.flush()
+    (process.stdout if frames else process.stderr).readline()
+    process.send_signal(number)
+    try:
+        assert process.wait(DEADLINE_S) in {128 + number, -number}
+    finally:
+        process.kill()
+        process.communicate()
+
+
 STARTING = (
     "import os, signal, sys\n"
     "from pi_rpc.server import stdio\n"
