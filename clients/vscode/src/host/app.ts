@@ -1,0 +1,340 @@
+/**
+ * The parts of the extension put together: what hears of what.
+ *
+ * Owns which session a chat shows, and what a person is told when the daemon is not there. Nothing here starts the
+ * daemon by itself: it begins with the first chat that is shown, or the first command.
+ */
+import * as vscode from "vscode";
+import type { InitializeParams, PermissionRequestParams } from "../generated/protocol";
+import { type Chat, Chats } from "./chats";
+import { Daemon, type Failure } from "./daemon";
+import { EditorTruth } from "./editorTruth";
+import { askByNotification } from "./permissionNotice";
+import { Permissions } from "./permissions";
+import { ProgramMissing, ProgramTooOld } from "./program";
+import { Questions } from "./questions";
+import { Reviews } from "./review";
+import { type Session, Sessions } from "./sessions";
+import { folders, launch, newSession, permissionMode, reviewIn } from "./settings";
+import { Texts } from "./texts";
+import { errorText, isRefusal, type Wire } from "./wire";
+
+/** Where the session of the side bar is remembered. */
+const REMEMBERED = "pi.session";
+
+/** Everything of a window. */
+export class App implements vscode.Disposable {
+  readonly context: vscode.ExtensionContext;
+  readonly log: vscode.LogOutputChannel;
+  readonly daemon: Daemon;
+  readonly sessions: Sessions;
+  readonly permissions = new Permissions();
+  readonly texts = new Texts();
+  readonly reviews: Reviews;
+  readonly questions: Questions;
+  readonly truth = new EditorTruth();
+  readonly chats: Chats;
+
+  constructor(context: vscode.ExtensionContext) {
+    this.context = context;
+    this.log = vscode.window.createOutputChannel("pi", { log: true });
+    this.daemon = new Daemon(launch, () => greeting(context), this.log);
+    this.sessions = new Sessions(this.daemon);
+    this.reviews = new Reviews(this.permissions, this.texts);
+    this.questions = new Questions(this.texts, (id) => this.sessions.get(id)?.state.name);
+    this.chats = new Chats(context.extensionUri);
+    this.#connect();
+    this.#draw();
+    this.#ask();
+  }
+
+  /** The session of the chat that was used last. */
+  get current(): Session | undefined {
+    return this.sessions.get(this.chats.active?.sessionId);
+  }
+
+  /** Show a session in a chat; without one the session it had, or the remembered one, or a new one. */
+  async show(chat: Chat, sessionId?: string): Promise<void> {
+    const wanted = sessionId ?? chat.sessionId ?? this.#remembered(chat);
+    try {
+      const session = await this.#sessionFor(wanted);
+      if (!session) {
+        chat.drawNothing();
+        return;
+      }
+      this.chats.banner("folder", undefined);
+      await this.#picture(chat, session);
+      if (!chat.surface.isTab) await this.context.workspaceState.update(REMEMBERED, session.id);
+      this.chats.postBanners(chat);
+    } catch (error) {
+      // A failure of the daemon itself holds a banner up already.
+      if (!this.daemon.failure) this.report(error);
+      if (!chat.sessionId || !this.sessions.get(chat.sessionId))
+        chat.post({ type: "session", session: null });
+    } finally {
+      this.chats.activate(chat);
+    }
+  }
+
+  /** Take another picture of a session for all its chats. */
+  async redraw(sessionId: string): Promise<void> {
+    const session = this.sessions.get(sessionId);
+    if (!session) return;
+    await Promise.all(this.chats.of(sessionId).map((chat) => this.#picture(chat, session)));
+  }
+
+  /** The connection, or undefined after the person was told why there is none. */
+  async connected(): Promise<Wire | undefined> {
+    try {
+      return await this.daemon.use();
+    } catch (error) {
+      await this.explain(this.daemon.failure ?? { error: error as Error, crashed: false });
+      return undefined;
+    }
+  }
+
+  /** Do something for a person, and tell them when it fails. */
+  async attempt<R>(what: (wire: Wire) => Promise<R>, sessionId?: string): Promise<R | undefined> {
+    const wire = await this.connected();
+    if (!wire) return undefined;
+    try {
+      return await what(wire);
+    } catch (error) {
+      this.report(error, sessionId);
+      return undefined;
+    }
+  }
+
+  /** Tell a person that something they wanted failed. */
+  report(error: unknown, sessionId?: string): void {
+    this.log.warn(errorText(error));
+    if (isRefusal(error, "authRequired", "modelRequired")) {
+      this.chats.banner(
+        "auth",
+        {
+          severity: "warning",
+          text: error.message,
+          actions: [
+            { id: "setKey", label: "Set a key…" },
+            { id: "pickModel", label: "Choose a model…" },
+          ],
+        },
+        sessionId,
+      );
+      return;
+    }
+    void vscode.window.showErrorMessage(`pi: ${errorText(error)}`, "Show log").then((chosen) => {
+      if (chosen) this.log.show();
+    });
+  }
+
+  /** Start the daemon again and give each chat its session back. */
+  async restart(): Promise<void> {
+    this.sessions.forgetAll();
+    try {
+      await this.daemon.restart();
+    } catch {
+      return; // `onFail` told of it.
+    }
+    await Promise.all(this.chats.all.map((chat) => this.show(chat)));
+  }
+
+  /** Tell a person why the daemon is not there, with what they can do. */
+  async explain({ error, crashed }: Failure): Promise<void> {
+    const choices = failureActions({ error, crashed });
+    const chosen = await vscode.window.showErrorMessage(error.message, ...choices.map(({ label }) => label));
+    const action = choices.find(({ label }) => label === chosen);
+    if (action) await vscode.commands.executeCommand(`pi.${action.id}`);
+  }
+
+  /** End the daemon. VS Code waits for it when the window closes. */
+  async end(): Promise<void> {
+    await this.daemon.stop();
+  }
+
+  dispose(): void {
+    for (const part of [this.truth, this.reviews, this.questions, this.texts, this.chats, this.log])
+      part.dispose();
+  }
+
+  #connect(): void {
+    const { daemon, permissions, questions, truth } = this;
+    daemon.onConnect((wire) => {
+      questions.serve(wire);
+      truth.serve(wire);
+      wire.answers("permission/request", (params, token) => permissions.ask(params, token));
+      wire.hears("request/resolved", ({ requestId, reason }) => permissions.resolved(requestId, reason));
+      wire.onEnd(() => permissions.drop());
+    });
+    daemon.onStart(({ wire }) => {
+      truth.begin(wire);
+      this.chats.banner("daemon", undefined);
+    });
+    daemon.onFail((failure) => {
+      this.sessions.forgetAll();
+      const { error, crashed } = failure;
+      this.chats.banner("daemon", {
+        severity: "error",
+        text: error.message,
+        actions: failureActions(failure),
+      });
+      if (crashed && !this.chats.all.some(({ surface }) => surface.visible))
+        void this.explain({ error, crashed });
+    });
+  }
+
+  #draw(): void {
+    const { chats, sessions } = this;
+    sessions.onEvent((params) => {
+      for (const chat of chats.of(params.sessionId)) chat.hear(params);
+      if (params.event.type === "commands_changed") void this.#commands(params.sessionId);
+      if (params.event.type === "agent_start") {
+        chats.banner("auth", undefined);
+        chats.banner("auth", undefined, params.sessionId);
+      }
+    });
+    sessions.onBreak((session) => void this.redraw(session.id).catch((error) => this.report(error)));
+    sessions.onChange(({ id, state }) => {
+      for (const { surface } of chats.of(id)) surface.setTitle(state.name);
+    });
+  }
+
+  #ask(): void {
+    const { chats, permissions, reviews } = this;
+    permissions.onAsk((request) => {
+      chats.post(request.sessionId, { type: "permission", request });
+      if (request.edits?.length && reviewIn() === "diffEditor") {
+        void reviews.show(request.requestId, { preserveFocus: true });
+      }
+      if (!chats.isSeen(request.sessionId)) void this.#notice(request);
+    });
+    permissions.onSettle(({ request, reason, choice }) => {
+      chats.post(request.sessionId, {
+        type: "resolved",
+        requestId: request.requestId,
+        reason,
+        ...(choice && { answer: choice.name }),
+      });
+    });
+    reviews.onChange(({ requestId, sessionId, hunks, rejected, edited }) =>
+      chats.post(sessionId, { type: "review", requestId, hunks, rejected, edited }),
+    );
+  }
+
+  async #notice(request: PermissionRequestParams): Promise<void> {
+    const answer = await askByNotification(request, this.sessions.get(request.sessionId)?.state.name);
+    if (answer === "show") await this.reveal(request.sessionId);
+    else if (answer) this.reviews.answer(request.requestId, answer.optionId, answer.feedback);
+  }
+
+  /** Bring a session before the person's eyes. */
+  async reveal(sessionId: string | undefined): Promise<void> {
+    const [chat] = this.chats.of(sessionId);
+    if (chat) {
+      chat.surface.reveal(false);
+      return;
+    }
+    const view = await this.chats.view();
+    if (view && sessionId) await this.show(view, sessionId);
+  }
+
+  async #picture(chat: Chat, session: Session): Promise<void> {
+    const wire = await this.daemon.use();
+    await chat.draw(
+      session.id,
+      () => this.sessions.picture(wire, session.id),
+      () => ({ permissions: this.permissions.of(session.id), readOnly: session.readOnly }),
+    );
+    chat.catchUp();
+    await this.#commands(session.id);
+    if (session.state.messageCount === 0) await this.#recent(chat, wire);
+  }
+
+  async #commands(sessionId: string): Promise<void> {
+    const wire = await this.daemon.use();
+    const { commands } = await wire.call("command/list", { sessionId });
+    this.chats.post(sessionId, { type: "commands", commands });
+  }
+
+  async #recent(chat: Chat, wire: Wire): Promise<void> {
+    const session = this.sessions.get(chat.sessionId);
+    if (!session) return;
+    const { sessions } = await wire.call("session/list", { cwd: session.state.cwd, limit: 8 });
+    const others = sessions.filter(({ sessionId }) => sessionId !== session.id);
+    chat.post({ type: "recent", sessions: others });
+  }
+
+  #remembered(chat: Chat): string | undefined {
+    return chat.surface.isTab ? undefined : this.context.workspaceState.get<string>(REMEMBERED);
+  }
+
+  async #sessionFor(wanted: string | undefined): Promise<Session | undefined> {
+    const known = this.sessions.get(wanted);
+    if (known) return known;
+    if (wanted !== undefined) {
+      try {
+        return await this.open(wanted);
+      } catch (error) {
+        // One that never held a message has no file: another takes its place.
+        if (!isRefusal(error, "sessionNotFound")) throw error;
+      }
+    }
+    return this.create();
+  }
+
+  /** Open a stored session as this window wants it. */
+  async open(sessionId: string): Promise<Session> {
+    const session = await this.sessions.open({ sessionId });
+    if (session.readOnly) return session;
+    // These are not kept in its file.
+    const here = folders().find(({ fsPath }) => fsPath === session.state.cwd);
+    const { cwd: _, ...wishes } = here ? newSession(here) : { cwd: "", permissionMode: permissionMode() };
+    const wire = await this.daemon.use();
+    session.state = await wire.call("session/configure", { sessionId, ...wishes });
+    return session;
+  }
+
+  /** Begin a session in a folder of the window; undefined when it has none. */
+  async create(folder: vscode.Uri | undefined = folders()[0]): Promise<Session | undefined> {
+    if (!folder) {
+      this.chats.banner("folder", {
+        severity: "info",
+        text: "pi works in a folder. Open one to begin.",
+        actions: [{ id: "openFolder", label: "Open folder…" }],
+      });
+      return undefined;
+    }
+    return this.sessions.create(newSession(folder));
+  }
+}
+
+/** What a person can do about a daemon that is not there; ids are those of commands. */
+function failureActions({ error, crashed }: Failure): { id: string; label: string }[] {
+  const log = { id: "showLog", label: "Show log" };
+  if (error instanceof ProgramMissing || error instanceof ProgramTooOld) {
+    return [
+      { id: "install", label: error instanceof ProgramMissing ? "Install pi-rpc…" : "Update pi-rpc…" },
+      { id: "openSettings", label: "Open settings" },
+      { id: "restart", label: "Try again" },
+    ];
+  }
+  return [{ id: "restart", label: crashed ? "Restart pi" : "Try again" }, log];
+}
+
+function greeting(context: vscode.ExtensionContext): InitializeParams {
+  const { version } = context.extension.packageJSON as { version: string };
+  return {
+    processId: process.pid,
+    clientInfo: { name: `vscode-pi (${vscode.env.appName} ${vscode.version})`, version },
+    protocolVersion: 1,
+    cwd: launch().cwd,
+    capabilities: {
+      general: { positionEncodings: ["utf-16"] },
+      permission: true,
+      ui: true,
+      editor: { readDocument: true, applyEdit: true, saveDocument: true },
+      // VS Code watches files itself.
+      events: { optOut: ["files_changed", "save_point"] },
+    },
+  };
+}

@@ -1,0 +1,193 @@
+/**
+ * The daemon's process: started with its first use, ended with the window, never started again by itself.
+ *
+ * Owns finding, spawning, greeting and ending it. After it crashed or could not be started, whoever uses it is
+ * told so, until a person asks for `restart`. What is said over the connection is the listeners' of `onStart`.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import { createInterface } from "node:readline";
+import { Emitter, type Event } from "vscode-jsonrpc/node";
+import type { InitializeParams, InitializeResult } from "../generated/protocol";
+import { checkVersion, findProgram } from "./program";
+import { DaemonGone, Wire } from "./wire";
+
+/** What to start, as the settings have it. */
+export interface Launch {
+  /** A path, or a name to look for; empty: `pi-rpc`. */
+  program: string;
+  /** Arguments behind `--stdio`. */
+  args: string[];
+  /** Variables beside those that we have; null takes one away. */
+  env: Record<string, string | null>;
+  /** Where to start it. */
+  cwd: string;
+}
+
+/** Where lines for people go. */
+export interface Log {
+  info(message: string): void;
+  warn(message: string): void;
+  error(message: string): void;
+}
+
+/** How a daemon came to its end, or why it did not begin. */
+export interface Failure {
+  /** What happened. */
+  error: Error;
+  /** It had been running. */
+  crashed: boolean;
+}
+
+const ENDING_MS = 2_500;
+
+/** The one daemon of a window. */
+export class Daemon {
+  readonly #launch: () => Launch;
+  readonly #greeting: () => InitializeParams;
+  readonly #log: Log;
+  readonly #started = new Emitter<{ wire: Wire; answer: InitializeResult }>();
+  readonly #greets = new Emitter<Wire>();
+  readonly #failed = new Emitter<Failure>();
+  #running: { child: ChildProcess; wire: Wire } | undefined;
+  #starting: Promise<Wire> | undefined;
+  #failure: Failure | undefined;
+  #ending = false;
+
+  constructor(launch: () => Launch, greeting: () => InitializeParams, log: Log) {
+    this.#launch = launch;
+    this.#greeting = greeting;
+    this.#log = log;
+  }
+
+  /** A connection exists and nothing was said yet: the moment to register who answers. */
+  get onConnect(): Event<Wire> {
+    return this.#greets.event;
+  }
+
+  /** It was greeted and answers. */
+  get onStart(): Event<{ wire: Wire; answer: InitializeResult }> {
+    return this.#started.event;
+  }
+
+  /** It could not be started, or ended though nobody had asked it to. */
+  get onFail(): Event<Failure> {
+    return this.#failed.event;
+  }
+
+  /** Why it is not there, until `restart`. */
+  get failure(): Failure | undefined {
+    return this.#failure;
+  }
+
+  /** Its process id while it runs. */
+  get pid(): number | undefined {
+    return this.#running?.child.pid;
+  }
+
+  /** The connection, with the daemon started if this is its first use. Fails as `failure` does. */
+  use(): Promise<Wire> {
+    if (this.#failure) return Promise.reject(this.#failure.error);
+    this.#starting ??= this.#start().catch((error: Error) => {
+      this.#fail(error, false);
+      throw error;
+    });
+    return this.#starting;
+  }
+
+  /** Start anew, because a person asked for it. */
+  async restart(): Promise<Wire> {
+    await this.stop();
+    this.#failure = undefined;
+    this.#ending = false;
+    return this.use();
+  }
+
+  /** End it in order: what it has begun is stopped and stored. After a while by force. */
+  async stop(): Promise<void> {
+    this.#ending = true;
+    const running = this.#running;
+    this.#starting = undefined;
+    if (!running) return;
+    this.#running = undefined;
+    const { child, wire } = running;
+    const ended = new Promise<void>((resolve) => child.once("exit", () => resolve()));
+    const late = setTimeout(() => child.kill("SIGKILL"), ENDING_MS);
+    wire.call("shutdown", {}).catch((error: Error) => this.#log.warn(error.message));
+    wire.tell("exit", {});
+    await ended;
+    clearTimeout(late);
+    wire.end("it was stopped");
+  }
+
+  async #start(): Promise<Wire> {
+    const launch = this.#launch();
+    const program = findProgram(launch.program, process.env);
+    const child = spawn(program, ["--stdio", ...launch.args], {
+      cwd: launch.cwd,
+      env: environment(launch.env),
+      stdio: ["pipe", "pipe", "pipe"],
+      windowsHide: true,
+    });
+    this.#log.info(`started ${program} in ${launch.cwd}`);
+    const ended = new Promise<string>((resolve) => {
+      child.once("error", (error) => resolve(error.message));
+      child.once("exit", (code, signal) => resolve(signal ? `ended by ${signal}` : `exit code ${code}`));
+    });
+    let lastWords = "";
+    createInterface({ input: child.stderr }).on("line", (line) => {
+      lastWords = line;
+      this.#log.warn(line);
+    });
+    child.stdin.on("error", (error) => this.#log.warn(`writing to pi-rpc: ${error.message}`));
+    const wire = new Wire(child.stdout, child.stdin, (fault) => this.#log.error(fault));
+    const running = { child, wire };
+    this.#running = running;
+    let greeted = false;
+    const gone = ended.then((how) => {
+      const why = lastWords && !greeted ? `${how}: ${lastWords}` : how;
+      wire.end(why);
+      if (this.#running !== running) return;
+      this.#running = undefined;
+      this.#starting = undefined;
+      this.#log.error(`pi-rpc ended unasked: ${why}`);
+      if (greeted && !this.#ending) this.#fail(new DaemonGone(`pi-rpc ended unasked (${why}).`), true);
+    });
+    this.#greets.fire(wire);
+    try {
+      const answer = await wire.call("initialize", this.#greeting());
+      checkVersion(answer);
+      greeted = true;
+      wire.tell("initialized", {});
+      this.#log.info(`pi-rpc ${answer.serverInfo.version} answers, process ${child.pid}`);
+      this.#started.fire({ wire, answer });
+      return wire;
+    } catch (error) {
+      // The reason that the process itself gives says more than that its output ended.
+      if (error instanceof DaemonGone) {
+        await gone;
+        throw new DaemonGone(`${program} could not be started: ${await ended}. ${lastWords}`.trim());
+      }
+      this.#running = undefined;
+      child.kill();
+      wire.end("it was not wanted");
+      throw error;
+    }
+  }
+
+  #fail(error: Error, crashed: boolean): void {
+    this.#starting = undefined;
+    this.#failure = { error, crashed };
+    this.#failed.fire(this.#failure);
+  }
+}
+
+function environment(changes: Record<string, string | null>): NodeJS.ProcessEnv {
+  const env = { ...process.env };
+  // What makes a child of the editor behave as a Node.js process is not the daemon's business.
+  delete env.ELECTRON_RUN_AS_NODE;
+  for (const [name, value] of Object.entries(changes)) {
+    if (value === null) delete env[name];
+    else env[name] = value;
+  }
+  return env;
+}

@@ -1,0 +1,176 @@
+/**
+ * The tree of a session's entries as VS Code's tree view has it.
+ *
+ * A conversation is one long line that seldom forks. So what follows without a fork stands in one list, and only
+ * the ways that begin at a fork are nested: each is a list of its own.
+ */
+import * as vscode from "vscode";
+import type { TreeNode } from "../generated/protocol";
+import type { App } from "./app";
+
+/** A list of entries without a fork, and the ways that go on behind it. */
+export interface Strand {
+  nodes: TreeNode[];
+  ways: Strand[];
+}
+
+/** What the view shows: an entry, or a way that begins at a fork. */
+export type Item = { kind: "entry"; node: TreeNode } | { kind: "way"; strand: Strand; number: number };
+
+const MOST_NODES = 5_000;
+
+/** Strands of a flat list in which parents come before their children. */
+export function strandsOf(nodes: readonly TreeNode[]): Strand[] {
+  const known = new Set(nodes.map(({ entryId }) => entryId));
+  const children = new Map<string | undefined, TreeNode[]>();
+  for (const node of nodes) {
+    // An entry whose parent is not listed begins a strand.
+    const parent = node.parentId !== undefined && known.has(node.parentId) ? node.parentId : undefined;
+    const siblings = children.get(parent);
+    if (siblings) siblings.push(node);
+    else children.set(parent, [node]);
+  }
+  const begun: { strand: Strand; first: TreeNode }[] = [];
+  const begin = (first: TreeNode): Strand => {
+    const strand = { nodes: [], ways: [] };
+    begun.push({ strand, first });
+    return strand;
+  };
+  const roots = (children.get(undefined) ?? []).map(begin);
+  for (let next = begun.pop(); next; next = begun.pop()) {
+    const { strand } = next;
+    let node: TreeNode | undefined = next.first;
+    while (node) {
+      strand.nodes.push(node);
+      const following: TreeNode[] = children.get(node.entryId) ?? [];
+      if (following.length > 1) strand.ways = following.map(begin);
+      node = following.length === 1 ? following[0] : undefined;
+    }
+  }
+  return roots;
+}
+
+/** The view of the current session. */
+export class SessionTree implements vscode.TreeDataProvider<Item>, vscode.Disposable {
+  readonly #app: App;
+  readonly #changed = new vscode.EventEmitter<undefined>();
+  readonly #view: vscode.TreeView<Item>;
+  readonly #listeners: vscode.Disposable[];
+  #active = new Set<string>();
+  #leafId: string | null = null;
+  #later: NodeJS.Timeout | undefined;
+  readonly onDidChangeTreeData = this.#changed.event;
+
+  constructor(app: App) {
+    this.#app = app;
+    this.#view = vscode.window.createTreeView("pi.tree", { treeDataProvider: this, showCollapseAll: true });
+    this.#listeners = [
+      app.chats.onSwitch(() => this.refresh()),
+      this.#view.onDidChangeVisibility(() => this.refresh()),
+      this.#view,
+      app.sessions.onEvent(({ sessionId, event }) => {
+        const isNew = ["message_end", "entry_appended", "agent_settled"].includes(event.type);
+        if (isNew && sessionId === app.current?.id) this.refresh();
+      }),
+    ];
+  }
+
+  /** Look again, once for all that happens meanwhile; nothing is asked while nobody looks. */
+  refresh(): void {
+    if (!this.#view.visible) return;
+    this.#later ??= setTimeout(() => {
+      this.#later = undefined;
+      this.#changed.fire(undefined);
+    }, 250);
+  }
+
+  async getChildren(item?: Item): Promise<Item[]> {
+    if (item) return item.kind === "way" ? itemsOf(item.strand) : [];
+    const session = this.#app.current;
+    if (!session) return [];
+    const nodes: TreeNode[] = [];
+    let cursor: string | undefined;
+    const wire = await this.#app.daemon.use();
+    do {
+      const params = { sessionId: session.id, limit: 1_000, ...(cursor !== undefined && { cursor }) };
+      const page = await wire.call("session/tree", params);
+      nodes.push(...page.nodes);
+      this.#leafId = page.leafId;
+      cursor = page.nextCursor;
+    } while (cursor !== undefined && nodes.length < MOST_NODES);
+    this.#active = pathTo(this.#leafId, nodes);
+    return strandsOf(nodes).flatMap((strand, index, all) =>
+      all.length === 1 ? itemsOf(strand) : [{ kind: "way" as const, strand, number: index + 1 }],
+    );
+  }
+
+  getTreeItem(item: Item): vscode.TreeItem {
+    if (item.kind === "entry") return this.#entry(item.node);
+    const [first] = item.strand.nodes;
+    const isActive = first !== undefined && this.#active.has(first.entryId);
+    const { Collapsed, Expanded } = vscode.TreeItemCollapsibleState;
+    const way = new vscode.TreeItem(
+      first?.preview || `Branch ${item.number}`,
+      isActive ? Expanded : Collapsed,
+    );
+    way.iconPath = new vscode.ThemeIcon("git-branch");
+    way.description = isActive ? `branch ${item.number}, active` : `branch ${item.number}`;
+    return way;
+  }
+
+  dispose(): void {
+    clearTimeout(this.#later);
+    for (const each of this.#listeners) each.dispose();
+  }
+
+  #entry(node: TreeNode): vscode.TreeItem {
+    const item = new vscode.TreeItem(node.preview || node.type, vscode.TreeItemCollapsibleState.None);
+    const isLeaf = node.entryId === this.#leafId;
+    const marks = [node.label && `🏷 ${node.label}`, isLeaf && "here", node.role ?? node.type];
+    item.description = marks.filter(Boolean).join(" · ");
+    item.tooltip = `${node.role ?? node.type}, ${new Date(node.timestamp).toLocaleString()}\n${node.preview}`;
+    item.iconPath = new vscode.ThemeIcon(iconOf(node), colour(this.#active.has(node.entryId)));
+    item.contextValue = "entry";
+    item.accessibilityInformation = {
+      label: `${node.role ?? node.type}: ${node.preview}. ${item.description}`,
+    };
+    return item;
+  }
+}
+
+function itemsOf({ nodes, ways }: Strand): Item[] {
+  return [
+    ...nodes.map((node) => ({ kind: "entry" as const, node })),
+    ...ways.map((strand, index) => ({ kind: "way" as const, strand, number: index + 1 })),
+  ];
+}
+
+function pathTo(leafId: string | null, nodes: readonly TreeNode[]): Set<string> {
+  const parents = new Map(nodes.map(({ entryId, parentId }) => [entryId, parentId]));
+  const path = new Set<string>();
+  for (
+    let at: string | undefined = leafId ?? undefined;
+    at !== undefined && !path.has(at);
+    at = parents.get(at)
+  ) {
+    path.add(at);
+  }
+  return path;
+}
+
+function iconOf({ role, type }: TreeNode): string {
+  const icons: Record<string, string> = {
+    user: "account",
+    assistant: "sparkle",
+    toolResult: "tools",
+    bashExecution: "terminal",
+    compaction: "fold",
+    branch_summary: "git-branch",
+    model_change: "symbol-misc",
+  };
+  return icons[role ?? ""] ?? icons[type] ?? "circle-small";
+}
+
+function colour(isActive: boolean): vscode.ThemeColor | undefined {
+  return isActive ? undefined : new vscode.ThemeColor("disabledForeground");
+}
