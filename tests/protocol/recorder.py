@@ -9,16 +9,13 @@ import json
 import os
 import queue
 import re
-import subprocess
-import sys
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import Any, ClassVar, Literal, Self, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.protocol.daemon_process import DaemonProcess
+
 DEADLINE_S = 20.0
 ELISION = "…"
 """The last item of a list that goes on, and the end of a text that does."""
@@ -28,7 +25,7 @@ Step: TypeAlias = dict[str, Any]
 Said: TypeAlias = tuple[Literal["→", "←"], Frame]
 
 
-class Conversation:
+class Conversation(DaemonProcess):
     """A daemon in a project of its own, and everything that was said since recording began."""
 
     witness: "ClassVar[Callable[[Conversation, str, Any], None] | None]" = None
@@ -48,46 +45,12 @@ class Conversation:
         home.mkdir(parents=True, exist_ok=True)
         steps = [list(each) for each in replies]
         self._happened("start", {"replies": steps, "arguments": list(arguments)})
-        environment = {
-            "HOME": str(home),
-            "PATH": os.environ["PATH"],
-            "PI_CODING_AGENT_DIR": str(home / ".pi" / "agent"),
-            "PI_RPC_LOCAL_SERVERS": "off",
-            "PYTHONPATH": str(ROOT),
-        }
+        environment = {"PI_CODING_AGENT_DIR": str(home / ".pi" / "agent")}
         if replies:
             script = home / "script.json"
             script.write_text(json.dumps({"replies": [{"steps": each} for each in steps]}))
             environment["PI_RPC_SCRIPT"] = str(script)
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "pi_rpc", "--stdio", *arguments],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            cwd=self.project,
-            env=environment,
-        )
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        try:
-            self._process.wait(DEADLINE_S)
-        finally:
-            self._process.kill()
-            self._process.wait()
-            self._reader.join()
-            assert self._process.stdout is not None
-            self._process.stdout.close()
+        super().__init__(home, self.project, arguments, environment, deadline_s=DEADLINE_S)
 
     def begin(self, params: Mapping[str, Any] | None = None) -> Frame:
         """Initialize without recording it, since it is the same everywhere."""
@@ -151,7 +114,7 @@ class Conversation:
             self._happened("←", frame)
             if self.recording:
                 self.said.append(("←", frame))
-        return self._process.wait(DEADLINE_S)
+        return self.process.wait(DEADLINE_S)
 
     def write(self, path: Path, text: str) -> None:
         """Write a file, as an editor beside the daemon would."""
@@ -192,13 +155,11 @@ class Conversation:
         self._happened("→", message)
         if self.recording:
             self.said.append(("→", message))
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(message).encode() + b"\n")
-        self._process.stdin.flush()
+        self._input.write(json.dumps(message).encode() + b"\n")
+        self._input.flush()
 
     def _read(self) -> None:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
+        for line in self._output:
             self._lines.put(line)
         self._lines.put(b"")
 

@@ -15,10 +15,10 @@ import pytest
 from pi_rpc.protocol.errors import COMMON_ERRORS, ERRORS
 from pi_rpc.protocol.methods import METHODS
 from pi_rpc.protocol.notifications import AgentEventParams
+from tests.protocol.daemon_process import ROOT
 from tests.protocol.exchanges import EXCHANGES
 from tests.protocol.recorder import (
     ELISION,
-    ROOT,
     Placeholders,
     as_headers,
     as_lines,

@@ -26,11 +26,11 @@ from typing import Any, TypeAlias
 
 from pi_rpc import __version__
 from pi_rpc.protocol.handshake import PROTOCOL_VERSION
+from tests.protocol.daemon_process import ROOT
 from tests.protocol.exchanges import EXCHANGES
 from tests.protocol.recorder import (
     ELISION,
     IDS,
-    ROOT,
     SAME_SHAPE,
     Conversation,
     Frame,

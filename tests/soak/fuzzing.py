@@ -5,18 +5,14 @@ wait. Does not own the cases (``frames``) nor how many there are (the tests).
 """
 
 import json
-import os
-import subprocess
-import sys
 import threading
 from collections import Counter, deque
-from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import psutil
 
+from tests.protocol.daemon_process import DaemonProcess
 from tests.soak.frames import Case, Cases
 
 DEADLINE_S = 120.0
@@ -25,7 +21,7 @@ _BATCH = 100
 _LAST_CASES = 300
 
 
-class Fuzzed:
+class Fuzzed(DaemonProcess):
     """A daemon that is sent nonsense, and what it has answered."""
 
     def __init__(self, home: Path) -> None:
@@ -37,21 +33,6 @@ class Fuzzed:
         (project / "a.txt").write_text("a\n")
         self.stderr = home / "stderr"
         self._errors = self.stderr.open("wb")
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "pi_rpc", "--stdio", "--model", "scripted/scripted"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-            cwd=project,
-            env={
-                "PATH": os.environ["PATH"],
-                "HOME": str(home),
-                "PYTHONPATH": str(Path(__file__).parents[2]),
-                "PI_CODING_AGENT_DIR": str(home / "agent"),
-                "PI_RPC_LOCAL_SERVERS": "off",
-                "PI_RPC_SCRIPT": str(home / "script.json"),
-            },
-        )
         self.project = project
         self.counts: Counter[str] = Counter()
         """Cases by kind."""
@@ -64,30 +45,21 @@ class Fuzzed:
         self._faults: list[str] = []
         self._pings = 0
         self._changed = threading.Condition()
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
+        super().__init__(
+            home,
+            project,
+            ["--model", "scripted/scripted"],
+            {
+                "PI_CODING_AGENT_DIR": str(home / "agent"),
+                "PI_RPC_SCRIPT": str(home / "script.json"),
+            },
+            deadline_s=DEADLINE_S,
+            stderr=self._errors,
+        )
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        with suppress(BrokenPipeError):
-            self.process.stdin.close()
-        try:
-            self.process.wait(DEADLINE_S)
-        finally:
-            self.process.kill()
-            self.process.wait()
-            self._reader.join()
-            self.process.stdout.close()
-            self._errors.close()
+    def __exit__(self, *failure: Any) -> None:
+        super().__exit__(*failure)
+        self._errors.close()
 
     @property
     def places(self) -> dict[str, list[Any]]:
@@ -135,8 +107,7 @@ class Fuzzed:
         """Everything that was owed has come; the daemon ends in order. Its resident memory."""
         self._settle()
         memory = int(psutil.Process(self.process.pid).memory_info().rss)
-        assert self.process.stdin is not None
-        self.process.stdin.close()
+        self._input.close()
         assert self.process.wait(DEADLINE_S) == 0
         self._reader.join(DEADLINE_S)
         self._check()
@@ -152,9 +123,8 @@ class Fuzzed:
                 self._recent.append(case)
                 if case.id is not None:
                     self._owed[case.id] = case
-        assert self.process.stdin is not None
-        self.process.stdin.write(b"".join(case.line + b"\n" for case in cases))
-        self.process.stdin.flush()
+        self._input.write(b"".join(case.line + b"\n" for case in cases))
+        self._input.flush()
 
     def _wait(self, done: Any, problem: str) -> None:
         with self._changed:
@@ -168,8 +138,7 @@ class Fuzzed:
             raise AssertionError("\n".join([*self._faults, "the latest cases were:", recent]))
 
     def _read(self) -> None:
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
+        for line in self._output:
             with self._changed:
                 self._take(line)
                 self._changed.notify_all()
