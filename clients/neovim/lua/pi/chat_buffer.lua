@@ -56,7 +56,7 @@ function ChatBuffer.new(options, changed)
     buffer = self.buffer,
     desc = "pi: folds of a window that begins to show a chat",
     callback = function()
-      folds.apply_all(vim.api.nvim_get_current_win(), self.view.document)
+      folds.refresh(vim.api.nvim_get_current_win())
     end,
   })
   vim.api.nvim_create_autocmd("BufWipeout", {

@@ -72,6 +72,15 @@ function M.apply_all(window, document)
   end)
 end
 
+---As `apply_all`, for a window whose buffer may show a chat.
+---@param window integer
+function M.refresh(window)
+  local chat = require("pi.chat_buffer").of(vim.api.nvim_win_get_buf(window))
+  if chat then
+    M.apply_all(window, chat.view.document)
+  end
+end
+
 ---The line of a closed fold: the title and how much it hides.
 ---@return [string, string][]|string
 function M.text()
@@ -87,7 +96,8 @@ function M.text()
   if icon then
     table.insert(chunks, 1, icon)
   end
-  chunks[#chunks + 1] = { ("  %d lines%s"):format(block.body_rows, detail ~= "" and " · " .. detail or ""), "PiDetail" }
+  chunks[#chunks + 1] =
+    { ("  %d lines%s"):format(block.body_rows, detail ~= "" and " · " .. detail or ""), "PiDetail" }
   return chunks
 end
 

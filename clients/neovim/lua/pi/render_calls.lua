@@ -20,20 +20,7 @@ local function show(view, block, output, language)
     local fence = text.FENCE .. (language ~= "" and " " .. language or "")
     view.document:rewrite(block, { head = { title(block), fence }, tail = { text.FENCE } }, text.guarded(output))
   end
-  block.language = language
-end
-
----Add to what is drawn. Line ends wait for what comes after them, so that no empty line ends the output.
-local function append(view, block, added)
-  added = (block.held or "") .. added
-  local stop = #added
-  while stop > 0 and added:byte(stop) == 10 do
-    stop = stop - 1
-  end
-  block.held = added:sub(stop + 1)
-  if stop > 0 then
-    view.document:append(block, text.guarded(added:sub(1, stop)))
-  end
+  block.diff = language == "diff" and output or nil
 end
 
 ---The block of a call; begun if it is a new one.
@@ -44,7 +31,8 @@ end
 function M.find(view, id, name)
   local block = view.calls[id]
   if not block then
-    block = view.document:add({ kind = "tool", name = name, state = "writing", head = { text.code(name) }, fold = true })
+    block =
+      view.document:add({ kind = "tool", name = name, state = "writing", head = { text.code(name) }, fold = true })
     view.calls[id] = block
   end
   return block
@@ -82,11 +70,11 @@ function M.grow(view, block, added)
     return
   end
   if not block.pieces then
-    block.pieces, block.held = {}, nil
+    block.pieces = {}
     view.document:rewrite(block, { head = { title(block), text.FENCE }, tail = { text.FENCE } }, "")
   end
   block.pieces[#block.pieces + 1] = added
-  append(view, block, added)
+  view.document:append(block, text.guarded(added))
 end
 
 ---Output of a tool that says it anew each time.
@@ -107,11 +95,11 @@ local function finish(view, block, output, language)
     and output:sub(1, #streamed) == streamed
     and not output:find(text.FENCE, 1, true)
   if same then
-    append(view, block, (output:sub(#streamed + 1):gsub("%s+$", "")))
+    view.document:append(block, output:sub(#streamed + 1))
   else
     show(view, block, output, language)
   end
-  block.pieces, block.held = nil, nil
+  block.pieces = nil
   if block.body_rows > 0 then
     view.document:fold(block, block.body_rows > view.options.open_lines)
   end
@@ -126,6 +114,7 @@ end
 ---@param duration? number milliseconds
 function M.finish(view, block, result, is_error, duration)
   block.state, block.duration = is_error and "failed" or "done", duration
+  block.exit_code = vim.tbl_get(result, "structuredContent", "exit_code")
   finish(view, block, tools.output(block.name, block.args, result, is_error))
 end
 

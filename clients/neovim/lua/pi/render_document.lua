@@ -15,6 +15,7 @@ local text = require("pi.render_text")
 ---@field fold? boolean it can be folded, and stands close to others that can
 ---@field folded? boolean whether its fold is to be closed; nil while it has none
 ---@field gone? boolean forgotten
+---@field held? string line ends that have come and are not drawn yet
 
 ---@class pi.Edit
 ---@field row integer
@@ -120,7 +121,7 @@ function Document:add(block, body)
   settle(self)
   local previous = self.blocks[#self.blocks]
   local dense = previous and previous.fold and block.fold
-  local lines = body and text.lines(body) or {}
+  local lines = body and text.lines((body:gsub("\n+$", ""))) or {}
   block.n = #self.blocks + 1
   block.lead = previous and not dense and 1 or 0
   block.head, block.tail = block.head or {}, block.tail or {}
@@ -141,16 +142,27 @@ function Document:add(block, body)
   return block
 end
 
----Add to a block's body, which must be there.
+---Add to a block's body, which must be there. Line ends wait for what comes after them: no empty lines end a body.
 ---@param block pi.Block
 ---@param added string
 function Document:append(block, added)
   assert(block.body_rows > 0, "a body to add to")
+  if block.held then
+    added = block.held .. added
+  end
+  local stop = #added
+  while stop > 0 and added:byte(stop) == 10 do
+    stop = stop - 1
+  end
+  block.held = stop < #added and added:sub(stop + 1) or nil
+  if stop == 0 then
+    return
+  end
   if self.growing ~= block then
     settle(self)
     self.growing = block
   end
-  self.pieces[#self.pieces + 1] = added
+  self.pieces[#self.pieces + 1] = block.held and added:sub(1, stop) or added
 end
 
 ---Draw a block anew, with other lines around its body, and another body.
@@ -159,8 +171,9 @@ end
 ---@param body? string
 function Document:rewrite(block, new, body)
   settle(self)
+  block.held = nil
   local row, height = self:row(block), self.height(block)
-  local lines = body and text.lines(body) or {}
+  local lines = body and text.lines((body:gsub("\n+$", ""))) or {}
   block.head, block.tail = new.head or block.head, new.tail or block.tail
   block.body_rows, block.body_column = #lines, #(lines[#lines] or "")
   local all = content(block, lines)
@@ -202,8 +215,7 @@ function Document:take()
   if not self.cleared and #self.edits == 0 and not next(self.touched) and not next(self.folds) then
     return nil
   end
-  local changes =
-    { cleared = self.cleared, edits = self.edits, touched = self.touched, folds = self.folds }
+  local changes = { cleared = self.cleared, edits = self.edits, touched = self.touched, folds = self.folds }
   self.cleared = nil
   self:_begin()
   return changes

@@ -101,7 +101,8 @@ function M.marks(block, height)
     marks[#marks + 1] = { row = 0, column = 0, end_row = 0, end_column = 3, conceal = "", priority = 120 }
   elseif block.kind == "thinking" then
     -- Grows with what is added before its end.
-    marks[#marks + 1] = { row = 1, column = 0, end_row = height, end_column = 0, hl_group = "PiThinking", priority = 120 }
+    marks[#marks + 1] =
+      { row = 1, column = 0, end_row = height, end_column = 0, hl_group = "PiThinking", priority = 120 }
   elseif block.diff then
     diff_marks(marks, block)
   end

@@ -1,0 +1,297 @@
+---The chat of a session: the buffer that shows it, the prompt below it, their windows and keys.
+---
+---What other modules call: `open`, `toggle`, `close`, `focus`, `attach`, and `give_back` for a text that a person may
+---want to say anew (after a branch or a fork).
+local ChatBuffer = require("pi.chat_buffer")
+local Prompt = require("pi.prompt")
+local highlights = require("pi.highlights")
+local links = require("pi.chat_links")
+local text = require("pi.render_text")
+local windows = require("pi.chat_windows")
+
+---@class pi.Chat
+---@field session pi.Session
+---@field buffer pi.ChatBuffer
+---@field prompt pi.Prompt
+local Chat = {}
+Chat.__index = Chat
+
+local M = {}
+
+---@type table<pi.Session, pi.Chat>
+local all = {}
+
+local function setup()
+  if not next(all) then
+    highlights.setup()
+    windows.setup(vim.api.nvim_create_augroup("pi.chat", {}))
+  end
+end
+
+---@param session pi.Session
+---@return pi.Chat
+local function chat_of(session)
+  if all[session] then
+    return all[session]
+  end
+  setup()
+  local options = require("pi.config").get().chat
+  local self = setmetatable({ session = session }, Chat)
+  self.buffer = ChatBuffer.new({ open_lines = options.open_lines, thinking = options.thinking }, function()
+    self:_changed()
+  end)
+  vim.b[self.buffer.buffer].pi_session = session.key
+  self.prompt = Prompt.new(self)
+  self:_name()
+  self:_map()
+  all[session] = self
+  session:subscribe(function(event)
+    self:_on(event)
+  end)
+  session:refresh()
+  return self
+end
+
+---Buffers are called after their session, so that lists of buffers tell them apart.
+---@private
+function Chat:_name()
+  local id = self.session.id:gsub("[^%w-]", ""):sub(-8)
+  pcall(vim.api.nvim_buf_set_name, self.buffer.buffer, "pi://" .. id)
+  pcall(vim.api.nvim_buf_set_name, self.prompt.buffer, "pi://" .. id .. "/prompt")
+end
+
+---@private
+function Chat:_on(event)
+  if event.type == "client_closed" then
+    all[self.session] = nil
+    for _, buffer in ipairs({ self.prompt.buffer, self.buffer.buffer }) do
+      if vim.api.nvim_buf_is_valid(buffer) then
+        vim.api.nvim_buf_delete(buffer, { force = true })
+      end
+    end
+    return
+  elseif event.type == "client_snapshot" then
+    event = vim.tbl_extend("keep", { phase = self.session.state.phase, queue = self.session.queue }, event)
+  elseif event.type == "client_lost" and event.queue then
+    self.prompt:take_back(event.queue.items)
+  end
+  self.buffer:apply(event)
+end
+
+---@private
+function Chat:_changed()
+  if self.drawn_queue ~= self.session.queue and vim.api.nvim_buf_is_valid(self.prompt.buffer) then
+    self.drawn_queue = self.session.queue
+    self.prompt:draw()
+  end
+  vim.api.nvim__redraw({ buf = self.buffer.buffer, winbar = true })
+end
+
+-- Keys -------------------------------------------------------------------------------------------------------------
+
+---Go where the cursor points: to a file, or into a fold.
+function Chat:follow()
+  local row, column = unpack(vim.api.nvim_win_get_cursor(0))
+  local line = vim.api.nvim_get_current_line()
+  local block, first = self.buffer.view.document:at(row - 1)
+  local closed = vim.fn.foldclosed(row) ~= -1
+  local link = not closed and links.at(line, column, self.session.state.cwd)
+  if not link and first == row - 1 and not closed then
+    link = links.of_block(block)
+  end
+  if link then
+    links.open(link)
+  elseif block and block.kind == "earlier" then
+    self:all_messages()
+  elseif vim.fn.foldlevel(row) > 0 then
+    vim.cmd("normal! za")
+  end
+end
+
+---Draw the whole session, however long.
+function Chat:all_messages()
+  self.session.message_limit = 1000000
+  self.session:refresh()
+end
+
+---@param step 1|-1 to the next or the previous message
+function Chat:jump(step)
+  local row, document = 0, self.buffer.view.document
+  local here, target = vim.api.nvim_win_get_cursor(0)[1] - 1, nil
+  for _, block in ipairs(document.blocks) do
+    row = row + block.lead
+    if block.kind == "user" or block.kind == "assistant" then
+      if step == -1 and row < here then
+        target = row
+      elseif step == 1 and row > here and not target then
+        target = row
+      end
+    end
+    row = row + document.height(block)
+  end
+  if target then
+    vim.cmd("normal! m'")
+    vim.api.nvim_win_set_cursor(0, { target + 1, 0 })
+  end
+end
+
+---@private
+function Chat:_map()
+  local function map(lhs, desc, action)
+    vim.keymap.set("n", lhs, action, { buffer = self.buffer.buffer, desc = "pi: " .. desc, nowait = true })
+  end
+  local keys = require("pi.config").get().chat.keys
+  for _, lhs in ipairs({ keys.follow, "gf" }) do
+    map(lhs, "open the file under the cursor, or the fold", function()
+      self:follow()
+    end)
+  end
+  map(keys.stop, "stop, and take back what waits", function()
+    self.prompt:stop()
+  end)
+  map("]]", "the next message", function()
+    self:jump(1)
+  end)
+  map("[[", "the message before", function()
+    self:jump(-1)
+  end)
+  for _, lhs in ipairs({ "i", "a", "o", "I", "A", "O" }) do
+    map(lhs, "write", function()
+      M.focus(self.session)
+    end)
+  end
+end
+
+-- The line above the chat ------------------------------------------------------------------------------------------
+
+local PHASES = {
+  turn = "working",
+  compaction = "compacting",
+  branch_summary = "summing up the branch",
+  retry = "waiting to try again",
+}
+
+---What goes on, in words.
+---@return string? words
+---@return string? group
+function Chat:status()
+  local footer, session = self.buffer.view.footer, self.session
+  if session.lost then
+    return "the daemon is gone", "PiError"
+  elseif require("pi.attention").count(session.id) > 0 then
+    return "a question waits for you: :Pi answer", "PiWarning"
+  elseif footer.retry then
+    local retry = footer.retry
+    return ("try %d of %d in %s: %s"):format(
+      retry.attempt,
+      retry.maxAttempts,
+      text.duration(retry.delayMs),
+      retry.errorMessage
+    ),
+      "PiWarning"
+  elseif footer.phase then
+    return PHASES[footer.phase] or footer.phase, "PiRunning"
+  elseif session.readonly then
+    return "to look only", "PiWarning"
+  end
+end
+
+---@return string
+function M.winbar()
+  local buffer = vim.api.nvim_get_current_buf()
+  for _, self in pairs(all) do
+    if self.buffer.buffer == buffer then
+      local state = self.session.state
+      local parts = { state.name or vim.fn.fnamemodify(state.cwd, ":t"), state.model and state.model.id or "no model" }
+      local usage = state.contextUsage
+      if usage and usage.percent then
+        parts[#parts + 1] = ("%d%% of context"):format(math.floor(usage.percent + 0.5))
+      end
+      if state.cost > 0 then
+        parts[#parts + 1] = ("$%.2f"):format(state.cost)
+      end
+      local function plain(words)
+        return (words:gsub("%%", "%%%%"):gsub("%s+", " "))
+      end
+      local words, group = self:status()
+      local status = words and ("%%#%s#● %s "):format(group, plain(words)) or ""
+      return "%#PiAssistant# pi %#PiDetail#" .. plain(table.concat(parts, " · ")) .. "%<%=" .. status
+    end
+  end
+  return ""
+end
+
+-- What others call -------------------------------------------------------------------------------------------------
+
+---Show the chat of a session in this tab, and go to its prompt.
+---@param session pi.Session
+---@param options? {layout?: string}
+function M.open(session, options)
+  local chat = chat_of(session)
+  local layout = options and options.layout or require("pi.config").get().chat.layout
+  local window = windows.show(layout, chat.buffer.buffer, chat.prompt.buffer)
+  vim.api.nvim_set_current_win(window)
+  vim.cmd("startinsert!")
+end
+
+---Go to the prompt of a session, shown if it is not.
+---@param session pi.Session
+function M.focus(session)
+  M.open(session)
+end
+
+---Close the chat of this tab; the session goes on.
+function M.close()
+  vim.cmd.stopinsert()
+  windows.close()
+end
+
+---@param session pi.Session
+function M.toggle(session)
+  if windows.find("chat") then
+    M.close()
+  else
+    M.open(session)
+  end
+end
+
+---Attach something to what is written next.
+---@param session pi.Session
+---@param ... table attachments
+function M.attach(session, ...)
+  chat_of(session).prompt:attach(...)
+end
+
+---Put a text into the prompt, before what is written there.
+---@param session pi.Session
+---@param given string
+---@param attached? table[]
+function M.give_back(session, given, attached)
+  chat_of(session).prompt:give_back(given, attached)
+end
+
+---Send what is written, or a text.
+---@param session pi.Session
+---@param how? "steer"|"followUp"
+function M.send(session, how)
+  chat_of(session).prompt:send(how or "steer")
+end
+
+---@param session pi.Session
+function M.stop(session)
+  chat_of(session).prompt:stop()
+end
+
+---@param session pi.Session
+function M.detach(session)
+  chat_of(session).prompt:detach()
+end
+
+---The chat of a session, for tests and people's own code.
+---@param session pi.Session
+---@return pi.Chat
+function M.of(session)
+  return chat_of(session)
+end
+
+return M
