@@ -29,6 +29,8 @@ export class Conversation {
   state: SessionState | null = null;
   readOnly = false;
   hasOlder = false;
+  /** The first message of the oldest page. */
+  oldestEntryId: string | undefined;
   /** Grows when the session's state, or what is asked, changes. */
   header = 0;
 
@@ -67,6 +69,7 @@ export class Conversation {
     this.state = session?.state ?? null;
     this.readOnly = session?.readOnly ?? false;
     this.hasOlder = session?.messages.hasMore ?? false;
+    this.oldestEntryId = session?.messages.entryIds[0];
     this.messagesSeq = session?.messages.lastSeq ?? 0;
     this.stateSeq = session?.state.lastSeq ?? 0;
     this.transcript.load(session?.messages ?? null, session?.checkpoints ?? []);
@@ -76,7 +79,8 @@ export class Conversation {
 
   /** Puts a page of older messages before the rest. */
   older(page: SessionMessagesResult): void {
-    this.hasOlder = page.hasMore;
+    this.hasOlder = page.hasMore && page.entryIds.length > 0;
+    this.oldestEntryId = page.entryIds[0] ?? this.oldestEntryId;
     this.transcript.older(page);
     if (!this.running) this.transcript.stopCalls();
   }

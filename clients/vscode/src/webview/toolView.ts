@@ -1,0 +1,181 @@
+/** The card of a tool call: what it is, how it went, what it printed or changed. */
+import { parseDiff } from "../view/diff";
+import { duration } from "../view/format";
+import { proposal } from "../view/proposal";
+import type { ToolRow } from "../view/rows";
+import { copyButton } from "./code";
+import { diffView } from "./diffView";
+import { button, h, iconButton, link, setExpanded, show } from "./dom";
+import type { Folds } from "./folds";
+import type { Host } from "./host";
+import { type IconName, icon, spinner } from "./icons";
+import { imagesView } from "./images";
+import { type LinesView, linesView } from "./linesView";
+import type { RowView } from "./list";
+import { permissionView } from "./permissionView";
+
+const ICONS: Record<string, IconName> = { read: "read", edit: "edit", execute: "terminal" };
+const FEW_LINES = 8;
+const MANY_LINES = 30;
+const FEW_DIFF_LINES = 16;
+
+export function toolView(row: ToolRow, host: Host, folds: Folds): RowView {
+  const mark = h("span", { class: "tool-mark" });
+  const title = h("span", { class: "tool-title" });
+  const meta = h("span", { class: "tool-meta" });
+  const chevron = h("span", { class: "chevron" }, icon("chevron"));
+  const toggle = h("button", { class: "tool-toggle", type: "button" }, mark, title, meta, chevron);
+  const files = h("div", { class: "tool-files" });
+  const asked = h("div", { class: "tool-asked" });
+  const body = h("div", { class: "tool-body" });
+  const element = h(
+    "div",
+    { class: "tool-row" },
+    h("div", { class: "tool-head" }, toggle, files),
+    asked,
+    body,
+  );
+  let lines: LinesView | null = null;
+  let drawnPatch: string | undefined;
+  let drawnAsked = "";
+  let drawnImages = 0;
+
+  toggle.addEventListener("click", () => {
+    folds.set(row.key, !isOpen());
+    update();
+  });
+
+  const waits = () => row.asked !== undefined && row.asked.outcome === undefined;
+  const isOpen = () => folds.get(row.key) ?? (row.tool !== "read" || row.phase === "failed");
+
+  const drawHead = () => {
+    const busy = row.phase === "writing" || row.phase === "running" || row.phase === "waiting";
+    const failed = row.phase === "failed";
+    mark.replaceChildren(
+      busy && !waits()
+        ? spinner()
+        : icon(waits() ? "shield" : failed ? "error" : (ICONS[row.tool] ?? "tool")),
+    );
+    title.textContent = row.title;
+    title.classList.toggle("mono", row.tool === "execute");
+    toggle.title = row.title;
+    meta.textContent = metaOf(row, waits());
+    element.className = `row tool-row ${row.phase} ${waits() ? "asks" : ""}`;
+    element.setAttribute("aria-label", `${row.title}: ${wordOf(row, waits())}`);
+    setExpanded(toggle, isOpen());
+    const target = row.locations[0];
+    const path = typeof row.args.path === "string" ? row.args.path : undefined;
+    const range = target?.range ? { range: target.range } : {};
+    const uri = target?.uri ?? (row.tool === "read" || row.tool === "edit" ? path : undefined);
+    if (uri === undefined) files.replaceChildren();
+    else if (files.dataset.uri !== uri) {
+      files.dataset.uri = uri;
+      files.replaceChildren(
+        link("open", `Open ${path ?? uri}`, () => host.post({ type: "openFile", uri, ...range })),
+      );
+    }
+  };
+
+  const drawAsked = () => {
+    const state = row.asked
+      ? JSON.stringify([row.asked.request.requestId, row.asked.outcome, row.asked.review])
+      : "";
+    if (state === drawnAsked) return;
+    drawnAsked = state;
+    asked.replaceChildren(...(row.asked ? [permissionView(row.asked, host)] : []));
+  };
+
+  const drawOutput = () => {
+    const wanted = !row.output.isEmpty && (row.patch === undefined || row.phase === "failed");
+    if (!wanted) {
+      lines?.element.remove();
+      lines = null;
+      return;
+    }
+    if (!lines) {
+      lines = linesView(row.output, { label: "Output", most: FEW_LINES, follow: true });
+      body.append(lines.element, outputTools(row, lines, host));
+    } else lines.update();
+  };
+
+  const drawPatch = () => {
+    const patch = row.patch ?? (waits() || row.phase !== "done" ? "proposal" : undefined);
+    if (patch === drawnPatch) return;
+    drawnPatch = patch;
+    body.querySelector(":scope > .diff")?.remove();
+    const shown =
+      row.patch === undefined ? proposal(row) : parseDiff(row.patch).flatMap((file) => file.lines);
+    if (patch !== undefined && shown.length > 0)
+      body.prepend(diffView(shown, FEW_DIFF_LINES, openDiff(row, host)));
+  };
+
+  const update = () => {
+    drawHead();
+    drawAsked();
+    const open = isOpen();
+    show(body, open);
+    if (!open) return;
+    drawPatch();
+    drawOutput();
+    if (row.images.length !== drawnImages) {
+      drawnImages = row.images.length;
+      body.querySelector(":scope > .images")?.remove();
+      body.append(imagesView(row.images));
+    }
+  };
+  update();
+  return { element, update };
+}
+
+function openDiff(row: ToolRow, host: Host): (() => void) | undefined {
+  const { patch } = row;
+  const uri = row.locations[0]?.uri ?? (typeof row.args.path === "string" ? row.args.path : "");
+  return patch === undefined
+    ? undefined
+    : () => host.post({ type: "openDiff", title: row.title, uri, diff: patch });
+}
+
+function outputTools(row: ToolRow, lines: LinesView, host: Host): HTMLElement {
+  const tools = h("div", { class: "output-tools" });
+  const many = button("Show more", () => {
+    const more = many.textContent === "Show more";
+    lines.setMost(more ? MANY_LINES : FEW_LINES);
+    many.textContent = more ? "Show less" : "Show more";
+  });
+  many.classList.add("quiet");
+  tools.append(many, h("span", { class: "spring" }));
+  if (row.truncatedEntryId !== undefined) {
+    const entryId = row.truncatedEntryId;
+    const all = button("Load all", () => host.post({ type: "loadEntry", entryId }));
+    all.classList.add("quiet");
+    tools.append(all);
+  }
+  const open = iconButton(icon("newFile"), "Open the output in an editor", () => {
+    if (row.fullOutputPath !== undefined) host.post({ type: "openFile", uri: row.fullOutputPath });
+    else host.post({ type: "openText", text: row.output.text, language: "plaintext", title: row.title });
+  });
+  tools.append(
+    open,
+    copyButton(() => row.output.text, host, "Copy the output"),
+  );
+  return tools;
+}
+
+function metaOf(row: ToolRow, waits: boolean): string {
+  if (waits) return "asks";
+  const parts: string[] = [];
+  if (row.patch !== undefined) {
+    const files = parseDiff(row.patch);
+    const [added, removed] = files.reduce(([a, r], file) => [a + file.added, r + file.removed], [0, 0]);
+    parts.push(`+${added} −${removed}`);
+  }
+  if (row.exitCode !== undefined && row.exitCode !== 0) parts.push(`exit ${row.exitCode}`);
+  if (row.phase === "failed" && row.exitCode === undefined) parts.push("failed");
+  if (row.phase === "stopped") parts.push("stopped");
+  if (row.durationMs !== undefined && row.durationMs >= 1_000) parts.push(duration(row.durationMs));
+  return parts.join(" · ");
+}
+
+function wordOf(row: ToolRow, waits: boolean): string {
+  return waits ? "asks for permission" : row.phase;
+}
