@@ -22,9 +22,8 @@ local function plug(name)
     require("pi.commands").plug(name)
   end, { desc = "pi: " .. name })
 end
-for name in
-  ("toggle open close prompt send stop continue new sessions tree fork model thinking mode compact "
-    .. "checkpoints answer attach diagnostics commands focus name stats"):gmatch("%S+")
-do
+local NAMES = "toggle open close focus prompt send stop continue attach diagnostics answer new sessions resume tree fork queue "
+  .. "model thinking mode rules compact checkpoints commands name stats forget trust auth restart log"
+for name in NAMES:gmatch("%S+") do
   plug(name)
 end

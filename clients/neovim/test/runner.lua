@@ -2,7 +2,8 @@
 ---
 ---A file calls `test("a sentence of what comes out", function(t) … end)`. `t` has what tests need: `t.eq`, `t.ok`,
 ---`t.match`, `t.wait`, `t.daemon`, … (test/support.lua). Each test is told as one line, `ok` or `not ok`.
-local root = vim.fs.dirname(vim.fs.dirname(vim.fs.abspath and vim.fs.abspath(arg[0]) or vim.fn.fnamemodify(arg[0], ":p")))
+local root =
+  vim.fs.dirname(vim.fs.dirname(vim.fs.abspath and vim.fs.abspath(arg[0]) or vim.fn.fnamemodify(arg[0], ":p")))
 vim.opt.runtimepath:prepend(root)
 package.path = root .. "/test/?.lua;" .. package.path
 vim.cmd.runtime("plugin/pi.lua")
@@ -54,6 +55,9 @@ for _, each in ipairs(tests) do
       say("not ok " .. name)
       for line in vim.gsplit(tostring(err), "\n", { plain = true }) do
         say("    " .. line)
+      end
+      for _, message in ipairs(t.messages) do
+        say("    told: " .. message)
       end
     end
   end

@@ -48,6 +48,12 @@ function Test.wait(what, fn)
   return got
 end
 
+---Say a figure, in the output of the tests.
+---@param text string
+function Test.report(text)
+  io.stdout:write("# ", text, "\n")
+end
+
 ---Call `fn(callback)` and wait for the callback: returns what it was given.
 function Test.await(fn)
   local given
@@ -107,7 +113,7 @@ end
 ---The command of the daemon that the tests use.
 ---@return string
 function M.program()
-  return assert(os.getenv("PI_RPC"), "PI_RPC names the daemon's program")
+  return (assert(os.getenv("PI_RPC"), "PI_RPC names the daemon's program"))
 end
 
 ---Let a script play the model: `replies` are lists of steps.
@@ -131,7 +137,7 @@ end
 ---A session of the daemon.
 ---@param params? table
 ---@return pi.Session
-function Test:session(params)
+function Test:session(params) -- luacheck: ignore 212
   return self.result(function(done)
     require("pi.sessions").new(params, done)
   end)
@@ -141,7 +147,7 @@ end
 ---@param session pi.Session
 ---@param text string
 ---@return table
-function Test:prompt(session, text)
+function Test:prompt(session, text) -- luacheck: ignore 212
   return self.result(function(done)
     session:prompt(text, nil, done)
   end)
@@ -150,7 +156,7 @@ end
 ---Every event of a session from now on, in a list that grows.
 ---@param session pi.Session
 ---@return table[]
-function Test:events(session)
+function Test:events(session) -- luacheck: ignore 212
   local events = {}
   session:subscribe(function(event)
     events[#events + 1] = event

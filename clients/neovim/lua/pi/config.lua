@@ -58,6 +58,73 @@ M.options = {
     doc = "How many messages of a session are drawn when it is opened.",
   },
   {
+    name = "chat.thinking",
+    default = "folded",
+    type = { "folded", "open", "hidden" },
+    doc = "How a model's thinking is shown.",
+  },
+  {
+    name = "chat.open_lines",
+    default = 10,
+    type = "number",
+    doc = "Outputs of tools with more lines than this are folded when the tool is done.",
+  },
+  {
+    name = "chat.keys.follow",
+    default = "<CR>",
+    type = "string",
+    doc = "In the chat: open the file under the cursor or of the tool call, else the fold (so does `gf`).",
+  },
+  {
+    name = "chat.keys.stop",
+    default = "<C-c>",
+    type = "string",
+    doc = "In the chat: stop what goes on; what waited is given back to the prompt.",
+  },
+  {
+    name = "prompt.height",
+    default = 12,
+    type = "number",
+    doc = "How many lines the prompt may take; it grows with what is in it.",
+  },
+  {
+    name = "prompt.complete",
+    default = true,
+    type = "boolean",
+    doc = "Whether completion is offered while an `@file` or a `/command` is typed. It is an omnifunc: set this to false"
+      .. " where a plugin offers it.",
+  },
+  {
+    name = "prompt.keys.send",
+    default = "<CR>",
+    type = "string",
+    doc = "In the prompt: send, and steer while a run goes on.",
+  },
+  {
+    name = "prompt.keys.follow_up",
+    default = "<M-CR>",
+    type = "string",
+    doc = "In the prompt: send for when the run is done.",
+  },
+  {
+    name = "prompt.keys.newline",
+    default = "<C-j>",
+    type = "string",
+    doc = "In the prompt: a new line, in Insert mode (so do `<S-CR>`, where the terminal tells it apart, and `o`).",
+  },
+  {
+    name = "prompt.keys.stop",
+    default = "<C-c>",
+    type = "string",
+    doc = "In the prompt: stop what goes on, and take back what waits; leaves Insert mode while nothing goes on.",
+  },
+  {
+    name = "prompt.keys.detach",
+    default = "<M-x>",
+    type = "string",
+    doc = "In the prompt: take an attachment off again.",
+  },
+  {
     name = "questions.open",
     default = "ask",
     type = { "ask", "chat" },
@@ -110,7 +177,9 @@ end
 
 local function check(option, value)
   if type(option.type) == "table" then
-    if not vim.tbl_contains(option.type --[[@as string[] ]], value) then
+    if
+      not vim.tbl_contains(option.type --[[@as string[] ]], value)
+    then
       return ("%s must be one of %s; it is %s"):format(
         option.name,
         table.concat(option.type --[[@as string[] ]], ", "),

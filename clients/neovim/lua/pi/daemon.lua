@@ -23,18 +23,39 @@ local attached = {}
 ---@type integer[]
 local deaths = {}
 local greeted = false
+local log_size = 0
 
----@return string[]
-local function command()
-  local configured = require("pi.config").get().command
-  local argv = vim.list_extend({}, configured)
-  vim.list_extend(argv, { "--stdio", "--log-file", M.log_file() })
-  return argv
-end
-
+---What the daemon writes to its standard error.
 ---@return string
 function M.log_file()
   return vim.fs.joinpath(vim.fn.stdpath("log") --[[@as string]], "pi-rpc.log")
+end
+
+---The library would take every line of standard error for an error of its own: a shell, which the daemon then takes
+---the place of, sends it to our log.
+---@return string[]
+local function command()
+  local argv = vim.list_extend({}, require("pi.config").get().command)
+  argv[#argv + 1] = "--stdio"
+  if vim.fn.has("win32") == 1 then
+    return vim.list_extend(argv, { "--log-file", M.log_file() })
+  end
+  return vim.list_extend({ "/bin/sh", "-c", 'exec "$@" 2>>"$0"', M.log_file() }, argv)
+end
+
+---The last thing in the log, if the daemon that has just ended wrote it.
+---@param size integer of the log when it began
+---@return string
+local function last_words(size)
+  local file = io.open(M.log_file(), "rb")
+  if not file then
+    return ""
+  end
+  file:seek("set", size)
+  local text = vim.trim(file:read("*a") or "")
+  file:close()
+  local line = text:match("[^\n]*$")
+  return line ~= "" and " It said: " .. require("pi.plain").line(line, 300) or ""
 end
 
 ---Why the daemon cannot be used, in words with the way out; nil when nothing speaks against it.
@@ -66,7 +87,10 @@ function M.unfit(result)
   end
   for _, name in ipairs({ "session/new", "session/events", "checkpoint/list", "permission/list" }) do
     if not known[name] then
-      return ("pi-rpc %s does not know %s, which this plugin needs: `pip install --upgrade pi-rpc`."):format(version, name)
+      return ("pi-rpc %s does not know %s, which this plugin needs: `pip install --upgrade pi-rpc`."):format(
+        version,
+        name
+      )
     end
   end
 end
@@ -124,7 +148,7 @@ local hearing = {
 }
 
 local function forget()
-  connection, greeting = nil, nil
+  connection, greeting, greeted = nil, nil, false
   if package.loaded["pi.attention"] then
     require("pi.attention").clear()
   end
@@ -139,19 +163,20 @@ local function too_often()
   return #deaths > DEATHS
 end
 
+---@param mine pi.Connection
 ---@param code integer
 ---@param signal integer
 ---@param asked boolean
-local function died(code, signal, asked)
-  local was_greeted = greeted
-  greeted = false
-  forget()
-  if asked then
+local function died(mine, code, signal, asked)
+  if mine ~= connection or asked then
     return
   end
+  local was_greeted = greeted
+  forget()
   local how = signal ~= 0 and ("signal %d"):format(signal) or ("exit code %d"):format(code)
   local again = was_greeted and next(attached) ~= nil and not too_often()
   local message = ("pi-rpc ended (%s)."):format(how)
+    .. last_words(log_size)
     .. (again and " It is started again; your sessions go on." or " `:Pi log` shows why.")
   vim.notify("pi: " .. message, vim.log.levels.ERROR)
   for _, session in pairs(attached) do
@@ -180,7 +205,9 @@ function M.start(callback)
     return callback(rpc.error("noDaemon", obstacle))
   end
   vim.fn.mkdir(vim.fs.dirname(M.log_file()), "p")
-  local ok, started = pcall(rpc.start, command(), require("pi.config").get().env, {
+  log_size = math.max(0, vim.fn.getfsize(M.log_file()))
+  local ok, started
+  ok, started = pcall(rpc.start, command(), require("pi.config").get().env, {
     notification = function(method, params)
       local hear = hearing[method]
       if hear then
@@ -194,7 +221,9 @@ function M.start(callback)
       end
       return ask ~= nil
     end,
-    exit = died,
+    exit = function(...)
+      died(started, ...)
+    end,
   })
   if not ok then
     return callback(rpc.error("noDaemon", "pi-rpc cannot be started: " .. tostring(started)))
@@ -207,6 +236,9 @@ function M.start(callback)
     cwd = vim.fn.getcwd(),
     capabilities = capabilities(),
   }, function(err, result)
+    if err and err.data.kind == "daemonLost" then
+      return
+    end
     local unfit = not err and M.unfit(result)
     if err or unfit then
       local message = unfit or err.message

@@ -42,8 +42,10 @@ end
 ---@param value any
 ---@return any
 function M.scrub(value)
-  if type(value) ~= "table" then
-    return value ~= vim.NIL and value or nil
+  if value == vim.NIL then
+    return nil
+  elseif type(value) ~= "table" then
+    return value
   end
   if #value > 0 then
     local kept = 0

@@ -22,6 +22,7 @@
 ---  client_closed                          the session is closed here; no more events
 ---
 ---A chat that opens: `subscribe`, then `refresh`. A callback is `fn(err, result)`; `err` is a `pi.Error`.
+
 ---@class pi.Session: pi.Attached
 ---@field id string
 ---@field key integer
@@ -29,6 +30,7 @@
 ---@field queue pi_rpc.Queue
 ---@field readonly boolean opened only to look, because another process writes it
 ---@field lost boolean the daemon is gone and this session with it, so far
+---@field message_limit? integer how many messages a snapshot has, where it is not the option's number
 ---@field private params table what it was begun with
 ---@field private seq integer the last event that subscribers have had
 ---@field private held { seq: integer, event: table }[]? events that wait for a snapshot or for what was missed
@@ -113,6 +115,8 @@ function Session:_apply(event)
   elseif event.type == "queue_update" then
     self.queue = { steering = event.steering, followUp = event.followUp, items = event.items }
     self.state.queue = self.queue
+  elseif event.type == "files_changed" then
+    require("pi.documents").changed(event.changes)
   end
   self:emit(event)
 end
@@ -186,7 +190,7 @@ function Session:_snapshot(try, callback)
       self:complain(err)
     end
   end
-  local limit = require("pi.config").get().chat.messages
+  local limit = self.message_limit or require("pi.config").get().chat.messages
   self:request("session/messages", { limit = limit, maxBytesPerMessage = 262144 }, function(err, result)
     messages = result
     if err then
@@ -261,7 +265,7 @@ end
 
 ---Show what went wrong, to the person.
 ---@param err pi.Error
-function Session:complain(err)
+function Session:complain(err) -- luacheck: ignore 212
   require("pi.complaints").tell(err)
 end
 

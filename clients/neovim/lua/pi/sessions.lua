@@ -90,7 +90,9 @@ local function ask_to_open(params, callback)
     if err and err.data.kind == "sessionLocked" and not params.readOnly then
       local pid = err.data.pid and (" (process %d)"):format(err.data.pid) or ""
       vim.notify(
-        ("pi: another process writes this session%s: it is opened to look only; `:Pi fork` goes on in a copy"):format(pid),
+        ("pi: another process writes this session%s: it is opened to look only; `:Pi fork` goes on in a copy"):format(
+          pid
+        ),
         vim.log.levels.WARN
       )
       return ask_to_open(vim.tbl_extend("force", params, { readOnly = true }), callback)

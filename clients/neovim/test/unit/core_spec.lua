@@ -1,0 +1,158 @@
+---What can be told without a daemon: options, texts, trees, names.
+test("an option that does not exist, or of the wrong kind, is named and the default stays", function(t)
+  local config = require("pi.config")
+  config.set({ scope = "window", chat = { layuot = "right" }, questions = { notify = 5 } })
+  t.match(t.messages[1], "scope must be one of editor, tab")
+  t.match(t.messages[1], "no option chat%.layuot")
+  t.match(t.messages[1], "questions%.notify must be a boolean")
+  t.eq(config.get().scope, "editor")
+  t.eq(config.get().questions.notify, true)
+end)
+
+test("options of vim.g.pi count without setup", function(t)
+  vim.g.pi = { scope = "tab" }
+  t:after(function()
+    vim.g.pi = nil
+  end)
+  t.eq(require("pi.config").get().scope, "tab")
+end)
+
+test("what does not print or turns text round is spelled out", function(t)
+  local plain = require("pi.plain")
+  t.eq(plain.line("rm \226\128\174txt\27[31m\nnext"), "rm <202e>txt<1b>[31m ⏎ next")
+  t.eq(plain.line("äöü 日本 e\204\129"), "äöü 日本 e\204\129")
+  t.eq(plain.lines("a\r\nb\tc"), { "a", "b\tc" })
+  t.eq(plain.line(("x"):rep(50), 10), ("x"):rep(9) .. "…")
+end)
+
+test("valid UTF-8 is told from bytes that are none", function(t)
+  local valid = require("pi.utf8_text").valid
+  for _, text in ipairs({ "", "abc", "ä€𝄞", "\1\127", "\244\143\191\191", ("ä"):rep(1000) }) do
+    t.ok(valid(text), vim.inspect(text))
+  end
+  for _, text in ipairs({
+    "\255",
+    "a\195",
+    "\195a\164",
+    "\237\160\128",
+    "\192\175",
+    "\244\144\128\128",
+    "\128",
+    "ä\164",
+  }) do
+    t.ok(not valid(text), vim.inspect(text))
+  end
+end)
+
+test("the tree reads down the active branch, with forks before it", function(t)
+  local tree = require("pi.tree")
+  local function node(id, parent)
+    return { entryId = id, parentId = parent, type = "message", role = "user", preview = "say " .. id }
+  end
+  local nodes = { node("a"), node("b", "a"), node("c", "b"), node("d", "b"), node("e", "d") }
+  local rows = tree.rows(nodes, "c")
+  local shape = vim.tbl_map(function(row)
+    return row.node.entryId .. row.depth .. (row.active and "*" or "")
+  end, rows)
+  t.eq(shape, { "a0*", "b0*", "d1", "e1", "c1*" })
+  t.eq(tree.line(rows[5], "c"), "  ● user: say c")
+end)
+
+test("a branch of ten thousand entries is no deep tree", function(t)
+  local nodes = {}
+  for number = 1, 10000 do
+    nodes[number] = {
+      entryId = "n" .. number,
+      parentId = number > 1 and "n" .. number - 1 or nil,
+      type = "message",
+      preview = "",
+    }
+  end
+  local rows = require("pi.tree").rows(nodes, "n10000")
+  t.eq(#rows, 10000)
+  t.eq(rows[10000].depth, 0)
+  t.ok(rows[1].active)
+end)
+
+test("events have autocommands by their names, and functions", function(t)
+  local events = require("pi.events")
+  t.eq(events.pattern("agent_settled"), "PiEventAgentSettled")
+  t.eq(events.pattern("tool_execution_start"), "PiEventToolExecutionStart")
+  local heard = {}
+  vim.api.nvim_create_autocmd("User", {
+    pattern = "PiEventAgentSettled",
+    once = true,
+    callback = function(call)
+      heard[#heard + 1] = call.data
+    end,
+  })
+  local off = require("pi").on("agent_settled", function(event, session)
+    heard[#heard + 1] = { event = event, session = session.id }
+  end)
+  local session = { id = "s1" }
+  events.tell(session, { type = "agent_settled" })
+  off()
+  events.tell(session, { type = "agent_settled" })
+  t.eq(heard, {
+    { event = { type = "agent_settled" }, session = "s1" },
+    { event = { type = "agent_settled" }, session = "s1" },
+  })
+end)
+
+test("a listener that fails is told of, and the others hear all the same", function(t)
+  local events, heard = require("pi.events"), 0
+  events.on("turn_end", function()
+    error("broken")
+  end)
+  events.on("*", function()
+    heard = heard + 1
+  end)
+  events.tell({ id = "s1" }, { type = "turn_end" })
+  t.eq(heard, 1)
+  t.match(t.messages[1], "broken")
+end)
+
+test("every subcommand is completed, and has a mapping where it needs no text", function(t)
+  local commands = require("pi.commands")
+  for _, name in ipairs(commands.names()) do
+    local needs_text = vim.startswith(commands.all[name].args or "", "{") and name ~= "prompt" and name ~= "name"
+    local mapped = vim.fn.maparg("<Plug>(pi-" .. name .. ")", "n") ~= ""
+    t.eq(mapped, not needs_text, name)
+  end
+  t.eq(vim.fn.getcompletion("Pi che", "cmdline"), { "checkpoints" })
+  t.eq(vim.fn.getcompletion("Pi mode re", "cmdline"), { "readonly" })
+  vim.cmd("Pi frobnicate")
+  t.match(t.messages[1], "there is no :Pi frobnicate")
+end)
+
+test("only names are loaded at start", function(t)
+  local out = vim
+    .system({
+      vim.v.progpath,
+      "--headless",
+      "-u",
+      "NONE",
+      "-i",
+      "NONE",
+      "--startuptime",
+      t.home .. "/startup",
+      "--cmd",
+      "set rtp^=" .. vim.o.runtimepath:match("^[^,]+"),
+      "--cmd",
+      "set loadplugins",
+      "+lua io.write(vim.json.encode(vim.tbl_filter(function(n) return n:match('^pi%f[.%z]') end, vim.tbl_keys(package.loaded))))",
+      "+qa!",
+    }, { text = true })
+    :wait()
+  t.eq(out.stdout:match("%[.-%]") or out.stderr:match("%[.-%]"), "[]")
+  local handle = assert(io.open(t.home .. "/startup"))
+  local line
+  for each in handle:lines() do
+    line = each:find("neovim/plugin/pi.lua", 1, true) and each or line
+  end
+  handle:close()
+  -- clock, self and sourced time, self time, in milliseconds
+  local milliseconds = tonumber(t.ok(line, "the plugin is sourced"):match("^%S+%s+(%S+)"))
+  t.report(("plugin/pi.lua takes %.3f ms at start"):format(milliseconds))
+  t.ok(milliseconds < 20, line)
+end)
