@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from pi_rpc import __version__
+from pi_rpc.headless.arguments import add_export_options, add_run_options, add_sessions_command
 
 __all__ = ["main", "parse"]
 
 _PERMISSION_MODES = ("ask", "edits", "full", "readonly")
 _INTERRUPTED = 130
+_THINKING_LEVELS = ("off", "minimal", "low", "medium", "high", "xhigh", "max")
 _LOG_LEVELS = ("debug", "info", "warn", "error")
 _SESSION_OPTIONS = frozenset({"permission_mode", "tools", "model"})
 _LOG_OPTIONS = frozenset({"log_level", "log_file"})
@@ -68,6 +70,10 @@ def _run(arguments: argparse.Namespace) -> int:
             from pi_rpc.headless.export import run_export
 
             return run_export(arguments)
+        case "sessions":
+            from pi_rpc.headless.sessions import run_sessions
+
+            return run_sessions(arguments)
         case "trace":
             from pi_rpc.headless.trace import run_trace
 
@@ -147,9 +153,7 @@ def _add_log_options(parser: argparse.ArgumentParser, default: str | None = None
 def _add_commands(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     run = commands.add_parser("run", help="run one prompt and print the answer")
-    run.add_argument("prompt", nargs="+")
-    run.add_argument("--json", action="store_true", help="print every event as a line of JSON")
-    run.add_argument("--ephemeral", action="store_true", help="keep no session file")
+    add_run_options(run, _THINKING_LEVELS)
     _add_session_options(run, argparse.SUPPRESS)
     _add_log_options(run, argparse.SUPPRESS)
     demo = commands.add_parser("demo", help="see it work: a model reads a file with a tool")
@@ -174,16 +178,8 @@ def _add_commands(parser: argparse.ArgumentParser) -> None:
 
 def _add_looking_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     export = commands.add_parser("export", help="write a session to a file, to read or pass on")
-    export.add_argument("session", help="its id, or its .jsonl file")
-    export.add_argument(
-        "--format",
-        choices=("html", "markdown", "jsonl"),
-        help="default: what the name of the output says, else html",
-    )
-    export.add_argument(
-        "-o", "--output", metavar="FILE", help="default: a new file in the current directory"
-    )
-    export.add_argument("--overwrite", action="store_true", help="replace a file that exists")
+    add_export_options(export)
+    add_sessions_command(commands)
     trace = commands.add_parser("trace", help="look at what --trace has recorded")
     actions = trace.add_subparsers(dest="action", metavar="ACTION", required=True)
     show = actions.add_parser("show", help="print it as a timeline")

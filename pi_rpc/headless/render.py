@@ -10,24 +10,41 @@ import os
 import time
 import unicodedata
 from collections.abc import Mapping
-from typing import Any, TextIO
+from typing import Any, Protocol
 
 from pi_rpc.headless._table import in_a_shell
 
-__all__ = ["RunRenderer"]
+__all__ = ["RunRenderer", "Writer"]
 
 _BRIEF = 160
 _RESULT_LINES = 6
 
 
+class Writer(Protocol):
+    """What is drawn on."""
+
+    def write(self, text: str, /) -> int:
+        """Write a text."""
+        ...
+
+    def flush(self) -> None:
+        """Keep nothing back."""
+        ...
+
+    def isatty(self) -> bool:
+        """Somebody is watching."""
+        ...
+
+
 class RunRenderer:
     """Draws one run, event by event."""
 
-    def __init__(self, answer: TextIO, notes: TextIO) -> None:
-        """The reply goes to ``answer``, everything about it to ``notes``; they may be the same."""
+    def __init__(self, answer: Writer | None, notes: Writer) -> None:
+        """The reply goes to ``answer``, None: nowhere; everything about it to ``notes``. They may
+        be the same."""
         self._answer = answer
         self._notes = notes
-        self._answer_is_terminal = answer.isatty()
+        self._answer_is_terminal = answer is not None and answer.isatty()
         self._colour = notes.isatty() and "NO_COLOR" not in os.environ
         self._started = time.monotonic()
         self._line_open = False
@@ -63,7 +80,7 @@ class RunRenderer:
 
     def _draw_update(self, update: Mapping[str, Any]) -> None:
         match update["type"]:
-            case "text_delta":
+            case "text_delta" if self._answer is not None:
                 self._answer.write(self._shown(update["delta"]))
                 self._answer.flush()
                 self._line_open = not update["delta"].endswith("\n")
@@ -96,7 +113,7 @@ class RunRenderer:
         return f"[{event['stopReason']}: {tokens}, {cost}, {seconds:.1f} s]"
 
     def _end_line(self) -> None:
-        if self._line_open:
+        if self._line_open and self._answer is not None:
             self._answer.write("\n")
             self._answer.flush()
             self._line_open = False

@@ -1,62 +1,66 @@
 """``pi-rpc run``: one prompt in this process, without an editor.
 
-Owns the command's output and exit code: 0 done, 1 a model, provider or extension failed, 2 usage,
-130 interrupted, 141 nobody reads the output any more. Everything a run is made of is the host's.
+Owns what the options mean and the order of things: read, open a session, ask, print, end. The exit
+codes are ``pi_rpc.headless.exit_codes``'. Everything a run is made of is the host's.
 """
 
 import logging
 import os
-import signal
 import sys
-from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import anyio
-import msgspec
+from anyio.abc import TaskGroup
 
-from pi_rpc.agent.events import AgentEvent
+from pi_rpc._os.threads import run_blocking
 from pi_rpc.harness.errors import HarnessError
-from pi_rpc.harness.extensions import ExtensionCommand
-from pi_rpc.harness.inputs import PromptInput
-from pi_rpc.harness.runs import Run, RunOutcome
+from pi_rpc.harness.permissions.rules import Rule, RuleError, RuleSet, parse_rule
+from pi_rpc.harness.runs import Limits
+from pi_rpc.headless import github
 from pi_rpc.headless._table import in_a_shell
-from pi_rpc.headless.render import RunRenderer
-from pi_rpc.host.host import Host, HostedSession, SessionOptions
+from pi_rpc.headless.console import Answer, Notes
+from pi_rpc.headless.ending import Ending
+from pi_rpc.headless.exit_codes import ExitCode, UsageError
+from pi_rpc.headless.job import Job, exit_code_of
+from pi_rpc.headless.output import ForPeople, JsonLines, Output
+from pi_rpc.headless.output_schema import OutputSchema
+from pi_rpc.headless.prompt import read_prompt
+from pi_rpc.headless.recording import RecordingServices, ReplayingServices
+from pi_rpc.headless.result import RunResult
+from pi_rpc.host.host import Host
+from pi_rpc.host.hosted import HostedSession, SessionOptions
+from pi_rpc.host.masking import MaskedEvents, SecretMask, secret_variables
 from pi_rpc.host.services import Services
-from pi_rpc.llm.abort import AbortController
+from pi_rpc.host.storage import existing_directory, names_a_file
 from pi_rpc.log import log_to
-from pi_rpc.protocol.convert import EntryIds, to_wire
-from pi_rpc.protocol.encode import encode
 
 if TYPE_CHECKING:
     from argparse import Namespace
 
 __all__ = ["run_prompt"]
 
-_DONE, _FAILED, _USAGE, _INTERRUPTED, _UNREAD = 0, 1, 2, 130, 141
-_MISTAKES = frozenset({"invalidParams", "modelNotFound"})
-"""Kinds of refusal that another command line would not meet with."""
 _PATIENCE_S = 0.008
 """Nobody notices that what is printed comes so much later."""
+
+_READING = frozenset({"read", "grep", "find", "ls"})
+"""Tools that ``readonly`` has, and rules can therefore allow more to."""
 
 
 def run_prompt(arguments: "Namespace") -> int:
     """Run it; returns the exit code."""
     try:
         _log(arguments.log_level, arguments.log_file)
+        _check(arguments)
     except OSError as error:
         reason = error.strerror or error
         sys.stderr.write(f"pi-rpc run: cannot write the log file: {arguments.log_file}: {reason}\n")
-        return _USAGE
-    prompt = " ".join(arguments.prompt)
-    options = SessionOptions(
-        model=arguments.model,
-        permission_mode=arguments.permission_mode,
-        tools=None if arguments.tools is None else tuple(arguments.tools),
-        ephemeral=arguments.ephemeral,
-    )
-    return anyio.run(_run, prompt, options, arguments.json)
+        return ExitCode.USAGE
+    except UsageError as error:
+        sys.stderr.write(f"pi-rpc run: {error}\n")
+        return ExitCode.USAGE
+    return anyio.run(_CommandLine(arguments).run)
 
 
 def _log(level: str | None, file: str | None) -> None:
@@ -67,162 +71,227 @@ def _log(level: str | None, file: str | None) -> None:
         logging.getLogger("pi_rpc").addHandler(logging.StreamHandler())
 
 
-async def _run(prompt: str, options: SessionOptions, as_json: bool) -> int:
-    exit_code = _DONE
-    output: _WhileRead
+def _check(arguments: "Namespace") -> None:
+    """Refuse what cannot go together; fills in the permission mode and the rules."""
+    if arguments.replay and (arguments.session or arguments.continue_):
+        raise UsageError("--replay keeps no session: it does not go with --session or --continue")
+    if arguments.permission_mode is None:
+        is_watched = sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
+        arguments.permission_mode = "ask" if is_watched else "readonly"
+    arguments.rules = _rules(arguments)
 
-    def listen(hosted: HostedSession) -> None:
-        nonlocal output
-        output = _WhileRead(_Lines(hosted) if as_json else _Text(), hosted.harness.stop)
-        output.begin()
-        hosted.harness.subscribe(output.take, in_process=False, patience_s=_PATIENCE_S)
 
-    async with anyio.create_task_group() as task_group:
-        host = Host(Services(), SessionOptions(), Path.cwd(), task_group)
-        host.on_open(listen)
-        try:
+def _rules(arguments: "Namespace") -> RuleSet:
+    rules: list[Rule] = []
+    for effect in ("allow", "deny"):
+        for text in getattr(arguments, effect):
+            try:
+                rules.append(parse_rule(text, effect))
+            except RuleError as error:
+                raise UsageError(f"--{effect} {text!r}: it {error}") from None
+    for rule in rules:
+        opens = rule.effect == "allow" and rule.tool not in _READING
+        if opens and arguments.permission_mode == "readonly":
+            raise UsageError(
+                f"--allow {rule.text!r} allows nothing in the permission mode readonly, which is"
+                " the default where there is no terminal: add --permission-mode ask, in which only"
+                " what rules allow is done, or edits or full"
+            )
+    return RuleSet(tuple(rules))
+
+
+class _CommandLine:
+    """One ``pi-rpc run``, from its arguments to its exit code."""
+
+    def __init__(self, arguments: "Namespace") -> None:
+        self._arguments = arguments
+        self._ending = Ending()
+        self._notes = Notes(quoted=github.quoted if arguments.github else str)
+        self._answer = Answer(self._notes, self._ending)
+        self._result: RunResult | None = None
+
+    async def run(self) -> int:
+        """Do it, until it is done or has to end."""
+        ending, code = self._ending, ExitCode.FAILED
+        async with anyio.create_task_group() as tasks:
+            await tasks.start(ending.watch_signals)
+            if self._arguments.timeout is not None:
+                tasks.start_soon(ending.watch_time, self._arguments.timeout)
+            tasks.start_soon(ending.watch_reader, self._answer.descriptor)
+            with anyio.CancelScope() as scope:
+                ending.stops_with(scope.cancel)
+                try:
+                    code = await self._work(tasks)
+                except (HarnessError, UsageError) as error:
+                    code = self._refused(error)
+            if ending.code is not None:
+                code = ending.code
+                if self._result is None and ending.reason:
+                    self._say(ending.reason)
+            tasks.cancel_scope.cancel()
+        if self._arguments.github:
+            code = self._tell_github(code)
+        return code
+
+    async def _work(self, tasks: TaskGroup) -> ExitCode:
+        arguments = self._arguments
+        where = Path(os.path.abspath(arguments.cwd or "."))  # noqa: ASYNC240, PTH100 - no disk
+        cwd = await run_blocking(existing_directory, where, "--cwd")
+        schema = None
+        if arguments.output_schema:
+            schema = await run_blocking(OutputSchema, Path(arguments.output_schema))
+        prompt = await read_prompt(arguments.prompt)
+        with ExitStack() as fixed:
+            services = await run_blocking(_services, arguments, cwd)
+            if isinstance(services, ReplayingServices):
+                fixed.enter_context(services.fixed())
+            mask = SecretMask(lambda: tuple(services.credentials.known))
+            for value in secret_variables(os.environ):
+                mask.add(value)
+            output = self._output(MaskedEvents(mask))
+            host = Host(services, SessionOptions(), cwd, tasks)
+            host.on_open(lambda hosted: _listen(hosted, output))
+            try:
+                job = Job(await self._open(host, cwd, schema), prompt, schema, self._ending)
+                async with anyio.create_task_group() as beside:
+                    if isinstance(output, ForPeople) and self._notes.is_terminal:
+                        beside.start_soon(output.progress.tick)
+                    await job.carry_out()
+                    beside.cancel_scope.cancel()
+            finally:
+                await host.aclose()
+            self._notes.clear()
+            job.mask(mask)
+            if isinstance(services, RecordingServices):
+                job.note_problem(services.problem)
+            self._end(job.result, output)
+            if isinstance(services, ReplayingServices) and services.left:
+                self._say(f"the recording has {services.left} more replies than were asked for")
+        return job.result.exit_code
+
+    def _output(self, masked: MaskedEvents) -> Output:
+        arguments = self._arguments
+        if arguments.json:
+            return JsonLines(
+                self._answer,
+                masked,
+                is_replay=arguments.replay is not None,
+                for_github=arguments.github,
+            )
+        return ForPeople(
+            arguments.output,
+            self._answer,
+            self._notes,
+            masked,
+            as_it_comes=arguments.output_schema is None and not arguments.github,
+            for_github=arguments.github,
+        )
+
+    async def _open(self, host: Host, cwd: Path, schema: OutputSchema | None) -> HostedSession:
+        """The session to work in, as the options want it."""
+        arguments = self._arguments
+        addendum = [arguments.append_system_prompt, schema.instructions if schema else None]
+        options = SessionOptions(
+            cwd=cwd,
+            model=arguments.model,
+            thinking_level=arguments.thinking,
+            permission_mode=arguments.permission_mode,
+            tools=None if arguments.tools is None else tuple(arguments.tools),
+            system_prompt=arguments.system_prompt,
+            append_system_prompt="\n\n".join(filter(None, addendum)),
+            ephemeral=arguments.ephemeral or arguments.replay is not None,
+            limits=Limits(turns=arguments.max_turns, cost_usd=arguments.max_cost),
+        )
+        hosted = await self._stored(host, cwd)
+        if hosted is None:
             hosted = await host.create(options)
-            called = hosted.harness.extensions.command(prompt)
-            if called is not None:
-                exit_code = await _command(hosted, called, output)
-            else:
-                exit_code = await _prompt(hosted, prompt, output)
-        except HarnessError as error:
-            sys.stderr.write(f"pi-rpc run: {in_a_shell(error.message)}\n")
-            exit_code = _USAGE if error.kind in _MISTAKES else _FAILED
-        finally:
-            await host.aclose()
-        task_group.cancel_scope.cancel()
-    return exit_code
+        else:
+            _configure(hosted, options, host.services)
+        gate = hosted.harness.permissions
+        gate.rules = gate.rules + arguments.rules
+        if isinstance(host.services, ReplayingServices):
+            host.services.prepare(hosted)
+        return hosted
 
+    async def _stored(self, host: Host, cwd: Path) -> HostedSession | None:
+        """The session that the options name; None for a new one."""
+        arguments = self._arguments
+        # Its own directory counts, unless another was asked for.
+        elsewhere = cwd if arguments.cwd else None
+        if arguments.continue_:
+            page = await host.stored.page(cwd=str(cwd), query=None, limit=1, cursor=None)
+            if page.sessions:
+                return await host.open(path=page.sessions[0].path, cwd=elsewhere)
+            self._say(f"there is no session of {cwd} yet: this is a new one")
+        if arguments.session and names_a_file(arguments.session):
+            path = Path(os.path.abspath(arguments.session))  # noqa: ASYNC240, PTH100 - no disk
+            return await host.open(path=path, cwd=elsewhere)
+        if arguments.session:
+            return await host.open(session_id=arguments.session, cwd=elsewhere)
+        return None
 
-async def _command(
-    hosted: HostedSession, called: tuple[ExtensionCommand, str], output: "_WhileRead"
-) -> int:
-    """What an extension has added; no model is asked."""
-    stop = AbortController()
-    async with anyio.create_task_group() as waiting:
-        waiting.start_soon(_abort_on_interrupt, stop.abort)
-        failure = await hosted.harness.extensions.run(*called, stop.signal)
-        waiting.cancel_scope.cancel()
-    output.handled(failure, aborted=stop.signal.aborted)
-    if output.unread:
-        return _UNREAD
-    if failure is None:
-        return _DONE
-    return _INTERRUPTED if stop.signal.aborted else _FAILED
+    # --- the end ---------------------------------------------------------------------------------
 
+    def _end(self, result: RunResult, output: Output) -> None:
+        self._result = result
+        output.end(result)
+        # Of a reply that failed the events have told, and in JSON the result does.
+        is_told = result.stop_reason == "error" and (result.run_id or result.handled)
+        if result.error_message and not is_told and (not self._arguments.json or not result.run_id):
+            self._say(result.error_message)
 
-async def _prompt(hosted: HostedSession, prompt: str, output: "_WhileRead") -> int:
-    run = hosted.harness.prompt(await hosted.expanded(PromptInput(prompt)))
-    assert isinstance(run, Run)
-    async with anyio.create_task_group() as waiting:
-        waiting.start_soon(_abort_on_interrupt, run.abort)
-        outcome = await run.wait()
-        waiting.cancel_scope.cancel()
-    output.end(outcome)
-    if output.unread:
-        return _UNREAD
-    if outcome.aborted:
-        return _INTERRUPTED
-    return _FAILED if outcome.stop_reason == "error" else _DONE
+    def _refused(self, error: HarnessError | UsageError) -> ExitCode:
+        """Nothing was run."""
+        self._notes.clear()
+        message = in_a_shell(str(error))
+        self._say(message)
+        code = exit_code_of(error)
+        self._result = RunResult("", stop_reason="error", error_message=message, exit_code=code)
+        return code
 
+    def _say(self, text: str) -> None:
+        self._notes.write(f"pi-rpc run: {text}\n")
 
-async def _abort_on_interrupt(abort: Callable[[], None]) -> None:
-    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as received:
-        async for _ in received:
-            abort()
-
-
-class _WhileRead:
-    """Output that ends the run when its reader goes away: what nobody sees should cost nothing."""
-
-    def __init__(self, output: "_Text | _Lines", on_unread: Callable[[], None]) -> None:
-        self._output = output
-        self._on_unread = on_unread
-        self.unread = False
-
-    def begin(self) -> None:
-        self._write(self._output.begin)
-
-    def take(self, events: Sequence[AgentEvent]) -> None:
-        self._write(lambda: self._output.take(events))
-
-    def end(self, outcome: RunOutcome) -> None:
-        self._write(lambda: self._output.end(outcome))
-
-    def handled(self, failure: str | None, *, aborted: bool) -> None:
-        self._write(lambda: self._output.handled(failure, aborted=aborted))
-
-    def _write(self, write: Callable[[], None]) -> None:
-        if self.unread:
-            return
+    def _tell_github(self, code: ExitCode) -> ExitCode:
+        result = self._result or RunResult("", stop_reason="aborted")
+        result.exit_code = code
+        result.error_message = result.error_message or self._ending.reason
         try:
-            write()
-        except BrokenPipeError:
-            self.unread = True
-            self._on_unread()
-            # What is still in the buffer must not be tried again at the very end.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            github.write_files(result)
+        except OSError as error:
+            self._say(f"summary and outputs could not be written: {error}")
+            code = code or ExitCode.FAILED
+        self._notes.raw(github.annotations(result))
+        return code
 
 
-class _Text:
-    """The reply on standard output, everything about it on standard error."""
-
-    def __init__(self) -> None:
-        self._renderer = RunRenderer(sys.stdout, sys.stderr)
-
-    def begin(self) -> None:
-        pass
-
-    def take(self, events: Sequence[AgentEvent]) -> None:
-        for event in events:
-            self._renderer.draw(msgspec.json.decode(encode(to_wire(event))))
-
-    def end(self, outcome: RunOutcome) -> None:
-        if outcome.error_message and outcome.stop_reason != "error":
-            sys.stderr.write(f"{outcome.error_message}\n")
-
-    def handled(self, failure: str | None, *, aborted: bool) -> None:
-        if failure is not None and aborted:
-            sys.stderr.write(f"{failure}\n")  # Any other was told as a diagnostic.
+def _services(arguments: "Namespace", cwd: Path) -> Services:
+    """Blocks."""
+    if arguments.replay:
+        return ReplayingServices(Path(arguments.replay), cwd)
+    if arguments.record:
+        return RecordingServices(Path(arguments.record), cwd)
+    return Services()
 
 
-class _Lines:
-    """Every event as a line of JSON, between a header and a result."""
+def _listen(hosted: HostedSession, output: Output) -> None:
+    output.begin(hosted)
+    hosted.harness.subscribe(output.take, in_process=False, patience_s=_PATIENCE_S)
 
-    def __init__(self, hosted: HostedSession) -> None:
-        self._entry_ids = EntryIds()
-        self._session = hosted.harness.session
 
-    def begin(self) -> None:
-        session = self._session
-        self._write({"type": "session", "sessionId": session.session_id, "cwd": session.cwd})
-
-    def take(self, events: Sequence[AgentEvent]) -> None:
-        for event in events:
-            self._write(to_wire(event, entry_ids=self._entry_ids.observe(event)))
-
-    def end(self, outcome: RunOutcome) -> None:
-        record: dict[str, Any] = {
-            "type": "result",
-            "runId": outcome.run_id,
-            "stopReason": outcome.stop_reason,
-            "text": outcome.text,
-            "usage": outcome.usage,
-            "cost": outcome.cost,
-        }
-        if outcome.error_message:
-            record["errorMessage"] = outcome.error_message
-        self._write(record)
-
-    def handled(self, failure: str | None, *, aborted: bool) -> None:
-        record: dict[str, Any] = {"type": "result", "disposition": "handled"}
-        if failure is not None:
-            record["stopReason"] = "aborted" if aborted else "error"
-            record["errorMessage"] = failure
-        self._write(record)
-
-    def _write(self, value: Any) -> None:
-        sys.stdout.buffer.write(encode(value) + b"\n")
-        sys.stdout.buffer.flush()
+def _configure(hosted: HostedSession, options: SessionOptions, services: Services) -> None:
+    """A stored session goes on as ``options`` want it, and as it was where they say nothing."""
+    choices = hosted.harness.configuration
+    level = options.thinking_level
+    if options.model is not None:
+        choices.model, named_level = services.choose_model(options.model, None)
+        level = level or named_level
+    if level is not None:
+        choices.thinking_level = level
+    if options.tools is not None:
+        choices.activate(options.tools)
+    assert options.permission_mode is not None
+    choices.permission_mode = options.permission_mode
+    choices.limits = options.limits
+    choices.system_prompt = options.system_prompt or choices.system_prompt
+    choices.append_system_prompt = options.append_system_prompt
