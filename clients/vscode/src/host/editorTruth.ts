@@ -111,7 +111,7 @@ export class EditorTruth implements vscode.Disposable {
   }
 
   #moved(document: vscode.TextDocument): void {
-    if (!this.#wire || this.#scheduled || !isFile(document)) return;
+    if (!this.#wire || this.#scheduled || document.uri.scheme !== "file") return;
     this.#scheduled = true;
     setImmediate(() => this.tell());
   }

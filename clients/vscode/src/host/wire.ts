@@ -10,6 +10,7 @@ import {
   Emitter,
   ErrorCodes,
   type Event,
+  type Message,
   type MessageConnection,
   ResponseError,
   StreamMessageReader,
@@ -73,7 +74,7 @@ export class Wire {
   ) {
     this.#connection = createMessageConnection(
       new StreamMessageReader(input),
-      new StreamMessageWriter(output),
+      new Writer(output, () => this.end("its input was closed")),
     );
     this.#connection.onError(([error]) => onFault(error.message));
     this.#connection.onClose(() => this.end("its output ended"));
@@ -107,7 +108,7 @@ export class Wire {
   /** Tell the daemon. What can no longer be told is dropped: nobody waits for it. */
   tell<M extends keyof ClientNotifications>(method: M, params: ClientNotifications[M]): void {
     if (this.#gone) return;
-    this.#connection.sendNotification(method, params ?? {}).catch(() => this.end("its input was closed"));
+    void this.#connection.sendNotification(method, params ?? {});
   }
 
   /** Answer a kind of question. An error counts as cancelled, and its message is told to the daemon. */
@@ -144,5 +145,23 @@ export class Wire {
       return new Refusal(error.message, data?.kind ?? "internalError", data);
     }
     return error instanceof Error ? error : new Error(String(error));
+  }
+}
+
+/** The library throws a failed write where nobody can catch it. It is the end of the connection, no more. */
+class Writer extends StreamMessageWriter {
+  readonly #onFailure: () => void;
+
+  constructor(output: NodeJS.WritableStream, onFailure: () => void) {
+    super(output);
+    this.#onFailure = onFailure;
+  }
+
+  override async write(message: Message): Promise<void> {
+    try {
+      await super.write(message);
+    } catch {
+      this.#onFailure();
+    }
   }
 }
