@@ -277,6 +277,14 @@ function M.send(session, how)
   chat_of(session).prompt:send(how or "steer")
 end
 
+---Run a command of the person's own.
+---@param session pi.Session
+---@param command string
+---@param private boolean not for the model
+function M.run(session, command, private)
+  chat_of(session).prompt:run(command, private)
+end
+
 ---@param session pi.Session
 function M.stop(session)
   chat_of(session).prompt:stop()

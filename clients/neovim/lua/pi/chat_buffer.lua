@@ -4,12 +4,12 @@
 ---(`pi.chat_windows`).
 local View = require("pi.render")
 local folds = require("pi.folds")
+local highlights = require("pi.highlights")
 local marks = require("pi.render_marks")
 
 ---@class pi.ChatBuffer
 ---@field buffer integer
 ---@field view pi.View
----@field spent number milliseconds that following the session has taken so far
 local ChatBuffer = {}
 ChatBuffer.__index = ChatBuffer
 
@@ -33,9 +33,7 @@ local function new_buffer()
   for name, value in pairs(options) do
     vim.api.nvim_set_option_value(name, value, { buf = buffer })
   end
-  -- Without a grammar of Markdown the text is plain.
-  vim.treesitter.language.register("markdown", "pi-chat")
-  pcall(vim.treesitter.start, buffer, "markdown")
+  highlights.markdown(buffer)
   return buffer
 end
 
@@ -48,7 +46,6 @@ function ChatBuffer.new(options, changed)
     view = View.new(options),
     changed = changed,
     marked = {},
-    spent = 0,
     drawn_at = 0,
   }, ChatBuffer)
   all[self.buffer] = self
@@ -77,9 +74,7 @@ end
 ---Follow an event; it is drawn with the others of this screen refresh.
 ---@param event table
 function ChatBuffer:apply(event)
-  local began = vim.uv.hrtime()
   self.view:apply(event)
-  self.spent = self.spent + (vim.uv.hrtime() - began) / 1e6
   if not self.waiting and not self.closed then
     self.waiting = true
     local since = vim.uv.now() - self.drawn_at
@@ -95,13 +90,11 @@ function ChatBuffer:draw()
   if self.closed or not vim.api.nvim_buf_is_valid(self.buffer) then
     return
   end
-  local began = vim.uv.hrtime()
   local changes = self.view:take()
   if changes then
     self:_write(changes)
   end
   self.drawn_at = vim.uv.now()
-  self.spent = self.spent + (vim.uv.hrtime() - began) / 1e6
   self.changed()
 end
 
@@ -126,7 +119,11 @@ function ChatBuffer:_write(changes)
     self.marked = {}
   end
   for _, edit in ipairs(changes.edits) do
-    vim.api.nvim_buf_set_text(buffer, edit.row, edit.column, edit.end_row, edit.end_column, edit.lines)
+    if edit.column then
+      vim.api.nvim_buf_set_text(buffer, edit.row, edit.column, edit.end_row, edit.end_column, edit.lines)
+    else
+      vim.api.nvim_buf_set_lines(buffer, edit.row, edit.row, true, edit.lines)
+    end
   end
   vim.bo[buffer].modifiable = false
   for block in pairs(changes.touched) do
@@ -138,7 +135,7 @@ function ChatBuffer:_write(changes)
     if changes.cleared then
       folds.apply_all(window, document)
     elseif next(changes.folds) then
-      folds.apply(window, document, changes.folds)
+      folds.apply(window, document, changes.folds, vim.tbl_contains(followers, window))
     end
   end
   local last = vim.api.nvim_buf_line_count(buffer)

@@ -18,7 +18,8 @@ M.OPTIONS = {
 ---@param first integer its first line, from 1
 ---@param last integer
 ---@param closed boolean
-local function make(first, last, closed)
+---@param follows boolean the cursor is where it is only because it follows the end
+local function make(first, last, closed, follows)
   local here = vim.fn.line(".")
   if vim.fn.foldlevel(first) > 0 then
     vim.api.nvim_win_set_cursor(0, { first, 0 })
@@ -27,7 +28,7 @@ local function make(first, last, closed)
   if last > first then
     vim.cmd(("%d,%dfold"):format(first, last))
     -- What the cursor is in is not closed over it.
-    if not closed or (here >= first and here <= last) then
+    if not closed or (not follows and here >= first and here <= last) then
       vim.cmd(("%d,%dfoldopen"):format(first, last))
     end
   end
@@ -36,13 +37,14 @@ end
 ---@param window integer
 ---@param document pi.Document
 ---@param blocks table<pi.Block, true>
-function M.apply(window, document, blocks)
+---@param follows boolean the window follows the end
+function M.apply(window, document, blocks, follows)
   vim.api.nvim_win_call(window, function()
     local view = vim.fn.winsaveview()
     for block in pairs(blocks) do
       if not block.gone then
         local row = document:row(block)
-        make(row + 1, row + document.height(block), block.folded)
+        make(row + 1, row + document.height(block), block.folded, follows)
       end
     end
     vim.fn.winrestview(view)

@@ -27,6 +27,24 @@ function M.define()
   end
 end
 
+---Colour a buffer as Markdown, by the grammar that Neovim brings; without one it is plain.
+---
+---As `vim.treesitter.start`, but for whole lines that its query conceals: Neovim asks for those line by line on each
+---change, which makes following a stream quadratic. Lines of fences of our own are concealed by marks.
+---@param buffer integer
+function M.markdown(buffer)
+  local parsed, parser = pcall(vim.treesitter.get_parser, buffer, "markdown", { error = false })
+  if not parsed or not parser then
+    return
+  end
+  local query = {}
+  for _, file in ipairs(vim.treesitter.query.get_files("markdown", "highlights")) do
+    query[#query + 1] = table.concat(vim.fn.readfile(file), "\n")
+  end
+  local plain = table.concat(query, "\n"):gsub("%(#set! conceal_lines [^)]*%)", "")
+  vim.treesitter.highlighter.new(parser, { queries = { markdown = plain } })
+end
+
 ---Define them now, and after each change of the colour scheme.
 function M.setup()
   M.define()

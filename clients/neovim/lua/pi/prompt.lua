@@ -50,8 +50,7 @@ function Prompt.new(chat)
     vim.api.nvim_set_option_value(name, value, { buf = buffer })
   end
   vim.b[buffer].pi_session = chat.session.key
-  vim.treesitter.language.register("markdown", "pi-prompt")
-  pcall(vim.treesitter.start, buffer, "markdown")
+  require("pi.highlights").markdown(buffer)
   self:_map()
   vim.api.nvim_create_autocmd({ "TextChanged", "TextChangedI", "TextChangedP" }, {
     buffer = buffer,
@@ -121,9 +120,10 @@ end
 
 -- Sending ----------------------------------------------------------------------------------------------------------
 
+---Run a command of the person's own, shown while it runs.
 ---@param command string
 ---@param private boolean not for the model
-function Prompt:_run(command, private)
+function Prompt:run(command, private)
   commands = commands + 1
   local token = ("nvim-%d-%d"):format(vim.fn.getpid(), commands)
   self.chat.buffer:apply({ type = "client_command", token = token, command = command })
@@ -144,7 +144,7 @@ function Prompt:send(how)
   self.back, self.draft = 0, nil
   if command then
     self:set("")
-    return self:_run(command, bangs == "!!")
+    return self:run(command, bangs == "!!")
   end
   local attached = self.attached
   local all_attached = vim.list_extend(attachments.mentioned(text, self.session.state.cwd), attached)
@@ -305,13 +305,13 @@ end
 ---The line above the prompt: what is attached to it.
 ---@return string
 function Prompt.winbar()
-  local self = all[vim.api.nvim_get_current_buf()]
-  if not self then
+  local prompt = all[vim.api.nvim_get_current_buf()]
+  if not prompt then
     return ""
   end
   local parts = vim.tbl_map(function(attachment)
     return "%#PiAttachment# + " .. attachments.label(attachment):gsub("%%", "%%%%")
-  end, self.attached)
+  end, prompt.attached)
   return #parts == 0 and "%#PiDetail# > " or table.concat(parts)
 end
 

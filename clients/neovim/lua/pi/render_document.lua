@@ -19,9 +19,9 @@ local text = require("pi.render_text")
 
 ---@class pi.Edit
 ---@field row integer
----@field column integer
----@field end_row integer
----@field end_column integer
+---@field column? integer nil where whole lines are put before the row
+---@field end_row? integer
+---@field end_column? integer
 ---@field lines string[]
 
 ---@class pi.Changes
@@ -131,8 +131,8 @@ function Document:add(block, body)
     table.insert(new, 1, "")
   end
   if previous then
-    table.insert(new, 1, "")
-    write(self, self.rows - 1, -1, self.rows - 1, -1, new)
+    -- The line above is not touched: its fold would end before it.
+    write(self, self.rows, nil, nil, nil, new)
   else
     write(self, 0, 0, 0, 0, new)
   end

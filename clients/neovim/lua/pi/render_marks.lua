@@ -106,6 +106,12 @@ function M.marks(block, height)
   elseif block.diff then
     diff_marks(marks, block)
   end
+  if block.fold and block.head[2] and block.tail[1] then
+    -- The fence around an output is there for Markdown alone.
+    for _, row in ipairs({ 1, height - 1 }) do
+      marks[#marks + 1] = { row = row, column = 0, conceal_lines = "" }
+    end
+  end
   local icon, detail = M.icon(block), M.detail(block)
   if icon then
     marks[#marks + 1] = { row = 0, column = 0, virt_text = { icon }, virt_text_pos = "inline", right_gravity = false }

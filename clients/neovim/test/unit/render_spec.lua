@@ -24,13 +24,15 @@ local function edit(lines, changes)
     lines = { "" }
   end
   for _, each in ipairs(changes.edits) do
-    local first, last = lines[each.row + 1], lines[each.end_row + 1]
     local new = vim.list_extend({}, each.lines)
-    new[1] = (each.column == -1 and first or first:sub(1, each.column)) .. new[1]
-    new[#new] = new[#new] .. (each.end_column == -1 and "" or last:sub(each.end_column + 1))
+    if each.column then
+      local first, last = lines[each.row + 1], lines[each.end_row + 1]
+      new[1] = (each.column == -1 and first or first:sub(1, each.column)) .. new[1]
+      new[#new] = new[#new] .. (each.end_column == -1 and "" or last:sub(each.end_column + 1))
+    end
     local all = vim.list_slice(lines, 1, each.row)
     vim.list_extend(all, new)
-    lines = vim.list_extend(all, lines, each.end_row + 2)
+    lines = vim.list_extend(all, lines, (each.end_row and each.end_row + 1 or each.row) + 1)
   end
   return lines
 end
@@ -398,9 +400,20 @@ test("the title of a call says its state, and a diff has its colours", function(
   t.eq(marks.detail(block), "2.5 s")
   local groups = {}
   for _, mark in ipairs(marks.marks(block, view.document.height(block))) do
-    groups[#groups + 1] = { mark.row, mark.hl_group or mark.virt_text[1][2] }
+    groups[#groups + 1] = { mark.row, mark.hl_group or mark.conceal_lines and "fence" or mark.virt_text[1][2] }
   end
-  t.eq(groups, { { 0, "PiTool" }, { 3, "PiRemoved" }, { 4, "PiAdded" }, { 0, "PiDone" }, { 0, "PiDetail" } })
+  t.eq(
+    groups,
+    {
+      { 0, "PiTool" },
+      { 3, "PiRemoved" },
+      { 4, "PiAdded" },
+      { 1, "fence" },
+      { 5, "fence" },
+      { 0, "PiDone" },
+      { 0, "PiDetail" },
+    }
+  )
 end)
 
 test("a reply's header tells what it has taken and cost, over all its turns", function(t)
