@@ -52,7 +52,9 @@ class TraceFile:
         """What is taken out; replaced before ``begin`` by whoever knows better."""
         self._path = path
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
-        self._fd = os.open(path, flags, 0o600)
+        # A pipe that nobody reads is an error, not a reason to wait.
+        self._fd = os.open(path, flags | getattr(os, "O_NONBLOCK", 0), 0o600)
+        os.set_blocking(self._fd, True)
         if stat.S_ISREG(os.fstat(self._fd).st_mode) and hasattr(os, "fchmod"):
             os.fchmod(self._fd, 0o600)
         self._thread: threading.Thread | None = None
