@@ -42,7 +42,14 @@ export class Footer {
     this.gauge = h("span", meter, h("span", { class: "gauge-track" }, this.bar), this.percent);
     this.sendButton = iconButton(icon("send"), "Send (Enter)", actions.send, "send");
     this.stopButton = iconButton(icon("stop"), "Stop (Escape)", actions.stop, "stop");
-    const spring = h("span", { class: "spring" });
+    const right = h(
+      "span",
+      { class: "footer-right" },
+      this.gauge,
+      this.cost,
+      this.sendButton,
+      this.stopButton,
+    );
     this.element = h(
       "div",
       { class: "footer", role: "toolbar", "aria-label": "Session" },
@@ -50,18 +57,14 @@ export class Footer {
       this.model,
       this.thinking,
       this.mode,
-      spring,
-      this.gauge,
-      this.cost,
-      this.sendButton,
-      this.stopButton,
+      right,
     );
     this.update(null, false, false);
   }
 
   update(state: SessionState | null, running: boolean, readOnly: boolean): void {
     this.model.textContent = state ? (state.model?.name ?? "Choose a model") : "";
-    this.thinking.textContent = state ? `thinks: ${state.thinkingLevel}` : "";
+    this.thinking.textContent = state ? state.thinkingLevel : "";
     this.mode.textContent = state ? (MODES[state.permissionMode] ?? state.permissionMode) : "";
     this.mode.classList.toggle("careful", state?.permissionMode === "full");
     show(this.model, state !== null);

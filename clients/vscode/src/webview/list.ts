@@ -29,9 +29,8 @@ interface Mounted {
 
 /** Pixels above and below what is seen that are drawn as well. */
 const OVERSCAN = 600;
-/** Milliseconds of a frame for making rows: those that are seen, and those around them. */
-const BUDGET_SEEN = 24;
-const BUDGET_AROUND = 8;
+/** Milliseconds of a frame for making rows; one at least is made. */
+const BUDGET = 12;
 /** Closer to the end than this counts as being there, in pixels. */
 const NEAR_END = 24;
 
@@ -49,7 +48,6 @@ export class VirtualList {
   private readonly canvas: HTMLElement;
   private readonly observer: ResizeObserver;
   private lastTop = 0;
-  private width = 0;
   private frame = 0;
 
   constructor(
@@ -113,13 +111,18 @@ export class VirtualList {
   }
 
   private scrolled(): void {
+    this.follow();
+    this.later();
+    this.onScroll();
+  }
+
+  // Whether the end is followed, after the person has scrolled. The event may come later than what we draw.
+  private follow(): void {
     const top = this.scroller.scrollTop;
     const toEnd = this.offsets.total - top - this.scroller.clientHeight;
     if (top < this.lastTop - 1) this.stuck = toEnd < 2;
     else if (top > this.lastTop && toEnd < NEAR_END) this.stuck = true;
     this.lastTop = top;
-    this.later();
-    this.onScroll();
   }
 
   private later(): void {
@@ -132,6 +135,7 @@ export class VirtualList {
 
   // The row at the upper edge, and how far into it the edge is.
   private anchor(): { key: string; into: number } | null {
+    this.follow();
     if (this.stuck || this.rows.length === 0) return null;
     const top = this.scroller.scrollTop;
     const index = this.offsets.at(top);
@@ -140,17 +144,17 @@ export class VirtualList {
   }
 
   private render(anchor: { key: string; into: number } | null): void {
-    if (this.width !== this.scroller.clientWidth) this.width = this.scroller.clientWidth;
     this.updateMounted();
     this.hold(anchor);
+    const until = performance.now() + BUDGET;
     // Rows that are made turn out higher or lower than guessed, so that others come into sight.
     for (let round = 0; round < 4; round++) {
-      const made = this.mountRange(0, BUDGET_SEEN);
+      const made = this.mountRange(0, until);
       if (made.length === 0) break;
       this.measure(made);
       this.hold(anchor);
     }
-    const around = this.mountRange(OVERSCAN, BUDGET_AROUND);
+    const around = this.mountRange(OVERSCAN, until);
     this.measure(around);
     this.hold(anchor);
     this.unmountFar();
@@ -178,17 +182,16 @@ export class VirtualList {
     return [first, last];
   }
 
-  private mountRange(around: number, budget: number): Mounted[] {
+  private mountRange(around: number, until: number): Mounted[] {
     const made: Mounted[] = [];
     if (this.rows.length === 0) return made;
     const [first, last] = this.range(around);
-    const until = performance.now() + budget;
     // When the end is followed, what is nearest to it matters most.
     for (let step = 0; step <= last - first; step++) {
       const index = this.stuck ? last - step : first + step;
       const row = this.rows[index];
       if (!row || this.mounted.has(row.key)) continue;
-      if (performance.now() > until) {
+      if (performance.now() > until && (around > 0 || made.length > 0)) {
         this.later();
         break;
       }
