@@ -22,8 +22,8 @@ local function plug(name)
     require("pi.commands").plug(name)
   end, { desc = "pi: " .. name })
 end
-local NAMES = "toggle open close focus prompt send stop continue attach diagnostics answer new sessions resume tree fork queue "
-  .. "model thinking mode rules compact checkpoints commands name stats forget trust auth restart log"
+local NAMES = "toggle open close focus prompt send stop continue attach diagnostics answer new sessions resume "
+  .. "tree fork queue model thinking mode rules compact checkpoints commands name stats forget trust auth restart log"
 for name in NAMES:gmatch("%S+") do
   plug(name)
 end

@@ -155,7 +155,7 @@ M.all = {
     end,
   },
   tree = {
-    doc = "Choose an entry of the session: go on from there, with a summary of what is left if wanted, fork it, label it.",
+    doc = "Choose an entry of the session: go on from there (with a summary of what is left), fork it, label it.",
     run = function(session)
       require("pi.tree").choose(session)
     end,

@@ -8,8 +8,8 @@ local M = {}
 
 local TYPING_MS = 100
 
--- Whether the daemon has not been told yet how things stand.
-local stale = true
+---@type table[]? what the daemon was told
+local told
 ---@type uv.uv_timer_t?
 local timer
 
@@ -59,12 +59,8 @@ end
 
 -- Telling the daemon ------------------------------------------------------------------------------
 
----Tell the daemon what is open, if that has changed since it was told.
-function M.flush()
-  if not stale or not require("pi.daemon").running() then
-    return
-  end
-  stale = false
+---@return table[]
+local function open_documents()
   local documents = {}
   for _, buffer in ipairs(vim.api.nvim_list_bufs()) do
     local uri = uri_of(buffer)
@@ -76,18 +72,29 @@ function M.flush()
       }
     end
   end
-  require("pi.daemon").notify("editor/didChange", { openDocuments = documents })
+  return documents
+end
+
+---Tell the daemon what is open, if that has changed since it was told.
+function M.flush()
+  if not require("pi.daemon").running() then
+    return
+  end
+  local documents = open_documents()
+  if not vim.deep_equal(documents, told) then
+    told = documents
+    require("pi.daemon").notify("editor/didChange", { openDocuments = documents })
+  end
 end
 
 local function soon(milliseconds)
-  stale = true
   timer = timer or assert(vim.uv.new_timer())
   timer:start(milliseconds, 0, vim.schedule_wrap(M.flush))
 end
 
 ---Watch what is open, for a daemon that has just been started.
 function M.watch()
-  stale = true
+  told = nil
   local group = vim.api.nvim_create_augroup("pi.documents", { clear = true })
   local opened = { "BufReadPost", "BufNewFile", "BufFilePost", "BufUnload", "BufWritePost", "BufModifiedSet" }
   vim.api.nvim_create_autocmd(opened, {
@@ -167,7 +174,7 @@ local function apply_text(buffer, edits)
   if ends then
     vim.api.nvim_buf_set_lines(buffer, -2, -1, false, {})
   end
-  if ends ~= newline then
+  if ends ~= ends_in_newline(buffer) then
     vim.bo[buffer].endofline = ends
     vim.bo[buffer].fixendofline = vim.bo[buffer].fixendofline and ends
   end
@@ -236,7 +243,6 @@ function M.apply(params, answer)
       return refuse(tostring(err))
     end
   end
-  stale = true
   M.flush()
   answer({ applied = true })
 end
@@ -257,7 +263,6 @@ function M.save(params, answer)
   if not ok then
     vim.notify("pi: the buffer was not saved: " .. tostring(err), vim.log.levels.WARN)
   end
-  stale = true
   M.flush()
   answer({ saved = ok and not vim.bo[buffer].modified })
 end

@@ -11,6 +11,8 @@ local M = {}
 ---@field message string
 ---@field data { kind: string, [string]: any }
 
+---@alias pi.Answer fun(result: table?, err: pi.Error?)
+
 ---@class pi.Pending
 ---@field method string
 ---@field callback fun(err: pi.Error?, result: any)
@@ -72,7 +74,7 @@ end
 
 ---@class pi.Handlers
 ---@field notification fun(method: string, params: table)
----@field request fun(method: string, params: table, answer: fun(result: table?, err: pi.Error?)): boolean whether it knows the method
+---@field request fun(method: string, params: table, answer: pi.Answer): boolean whether it knows the method
 ---@field exit fun(code: integer, signal: integer, asked: boolean)
 
 ---Start a daemon. Raises when the program cannot be started.

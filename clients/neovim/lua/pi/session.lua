@@ -52,8 +52,9 @@ end
 ---@param state pi_rpc.SessionState
 ---@param params table
 ---@param readonly? boolean
+---@param fresh? boolean it has just begun: what was told before its state came is asked for
 ---@return pi.Session
-function Session.new(state, params, readonly)
+function Session.new(state, params, readonly, fresh)
   next_key = next_key + 1
   local self = setmetatable({
     id = state.sessionId,
@@ -68,6 +69,10 @@ function Session.new(state, params, readonly)
     next_subscriber = 1,
   }, Session)
   daemon().attach(self)
+  if fresh and state.lastSeq > 0 then
+    self.seq = 0
+    self:_catch_up()
+  end
   return self
 end
 
@@ -115,6 +120,10 @@ function Session:_apply(event)
   elseif event.type == "queue_update" then
     self.queue = { steering = event.steering, followUp = event.followUp, items = event.items }
     self.state.queue = self.queue
+  elseif event.type == "diagnostic" and not next(self.subscribers) then
+    -- Nobody draws it.
+    local level = event.severity == "error" and vim.log.levels.ERROR or vim.log.levels.WARN
+    vim.notify("pi: " .. event.message, level)
   elseif event.type == "files_changed" then
     require("pi.documents").changed(event.changes)
   end

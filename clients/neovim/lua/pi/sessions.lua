@@ -79,7 +79,7 @@ function M.new(params, callback)
     if err then
       return callback(err)
     end
-    callback(nil, adopt(require("pi.session").new(state, wanted)))
+    callback(nil, adopt(require("pi.session").new(state, wanted, false, true)))
   end)
 end
 

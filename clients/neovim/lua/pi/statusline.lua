@@ -5,7 +5,7 @@ local PHASES = { turn = "running", compaction = "compacting", branch_summary = "
 
 ---The parts, for people who put them together themselves.
 ---@param session? pi.Session
----@return { model: string?, context: string?, cost: string?, state: string, questions: integer, mode: string, extra: string[] }?
+---@return table? parts model, context, cost, state, mode (texts), questions (a number), extra (texts)
 function M.parts(session)
   session = session or require("pi.sessions").current()
   if not session then
