@@ -45,6 +45,10 @@ _NO_PARAMS = frozenset({b"", b"null", b"[]", b"[null]"})
 _LONGEST_NO_PARAMS = 64
 # More than everything around params or result.
 _ENVELOPE_BYTES = 64 * 1024
+_LONGEST_ERROR = 64 * 1024
+"""Bytes. Nobody reads more, and what is quoted in an error may be as long as a frame."""
+_LONGEST_MESSAGE = 2048
+"""Characters of an error that is longer."""
 
 
 class _Envelope(msgspec.Struct, gc=False):
@@ -217,12 +221,17 @@ def result_payload(id: Id, result: Any) -> bytes:
 
 
 def error_payload(id: Id | None, error: RpcError) -> bytes:
-    """A response with an error."""
+    """A response with an error; one that is too long for people is cut."""
     try:
         text = _encode_whole(error.to_wire())
     except (TypeError, ValueError, RecursionError):
+        text = b""
+    if not text or len(text) > _LONGEST_ERROR:
         # The message matters more than further fields that cannot be written.
-        text = _encode_whole(RpcError(error.code, error.message, error.kind).to_wire())
+        message = error.message
+        if len(message) > _LONGEST_MESSAGE:
+            message = f"{message[:_LONGEST_MESSAGE]}…"
+        text = _encode_whole(RpcError(error.code, message, error.kind).to_wire())
     return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (_encode(id), text)
 
 

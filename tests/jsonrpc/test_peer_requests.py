@@ -1,5 +1,6 @@
 """Requests of the client: one answer each, and starts in order."""
 
+import json
 import logging
 from typing import Any
 
@@ -101,6 +102,26 @@ async def test_a_failure_is_one_error_without_a_traceback(
     assert "File" not in error["message"]
     assert bool(caplog.records) == (code == -32603)
     assert all(record.exc_info for record in caplog.records)
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        RpcError(1001, "no session " + "\u2028" * (20 << 20), "sessionNotFound"),
+        RpcError(1001, "no session", "sessionNotFound", {"path": "\u0085" * (20 << 20)}),
+    ],
+)
+async def test_an_error_that_quotes_what_is_as_long_as_a_frame_is_cut(failure: RpcError) -> None:
+    handler = Steered()
+
+    async def fail(request: Request) -> Any:
+        raise failure
+
+    handler.methods["fail"] = fail
+    response = await one(handler, "fail")
+    assert len(json.dumps(response)) < 64 * 1024
+    assert response["error"]["message"].startswith("no session")
+    assert response["error"]["data"]["kind"] == "sessionNotFound"
 
 
 @pytest.mark.parametrize("result", [object(), {"a": {1, object()}}, ["\ud83d", object()]])
