@@ -14,12 +14,19 @@ from pi_rpc.protocol.events import MessageUpdate
 from pi_rpc.protocol.permissions import PermissionRequestParams, PermissionRequestResult
 
 
+def typed() -> str:
+    try:
+        return input("> ")
+    except EOFError:
+        return ""
+
+
 async def ask_person(question: PermissionRequestParams) -> PermissionRequestResult:
     print(question.title)
     for number, option in enumerate(question.options, 1):
         print(f"  {number}. {option.name}")
     # In a thread that may be left alone, should the question be moot before it is answered.
-    answer = await anyio.to_thread.run_sync(input, "> ", abandon_on_cancel=True)
+    answer = await anyio.to_thread.run_sync(typed, abandon_on_cancel=True)
     if answer.isdecimal() and 1 <= int(answer) <= len(question.options):
         return PermissionRequestResult(option_id=question.options[int(answer) - 1].id)
     return PermissionRequestResult(cancelled=True)

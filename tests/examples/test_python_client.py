@@ -29,6 +29,13 @@ def test_it_asks_before_a_command_and_does_as_it_is_told(tmp_path: Path) -> None
     assert not (tmp_path / "touched").exists()
 
 
+def test_nobody_there_to_answer_is_no_answer(tmp_path: Path) -> None:
+    done = converse(ARGV, tmp_path, [[TOUCH], [{"text": "Not done."}]], answers="")
+    assert (done.stderr, done.returncode) == ("", 0)
+    assert done.stdout.endswith("Not done.\n")
+    assert not (tmp_path / "touched").exists()
+
+
 def test_it_ends_with_1_when_the_model_fails(tmp_path: Path) -> None:
     done = converse(ARGV, tmp_path, [[OUT_OF_ORDER]])
     assert "out of order" in done.stderr
