@@ -1,6 +1,5 @@
 """Requests of the client: one answer each, and starts in order."""
 
-import json
 import logging
 from typing import Any
 
@@ -119,7 +118,7 @@ async def test_an_error_that_quotes_what_is_as_long_as_a_frame_is_cut(failure: R
 
     handler.methods["fail"] = fail
     response = await one(handler, "fail")
-    assert len(json.dumps(response)) < 64 * 1024
+    assert len(json.encode(response)) < 64 * 1024
     assert response["error"]["message"].startswith("no session")
     assert response["error"]["data"]["kind"] == "sessionNotFound"
 
