@@ -58,11 +58,10 @@ def run_lua(file: Path, arguments: argparse.Namespace, nvim: str) -> tuple[int, 
     """How many passed and failed, and what is to be shown."""
     command = [nvim, "--headless", "-u", "NONE", "-i", "NONE", "-n", "-l"]
     status, output = run([*command, str(HERE / "runner.lua"), str(file)], arguments, nvim)
-    passed = len(re.findall(r"^ok ", output, re.MULTILINE))
-    failed = len(re.findall(r"^not ok", output, re.MULTILINE))
-    if status != 0 and failed == 0:
-        failed, output = 1, f"not ok {file.name} ended with {status}\n{output}"
-    return passed, failed, output
+    counts = re.search(r"(\d+) passed, (\d+) failed\s*$", output)
+    if not counts:
+        return 0, 1, f"{output}\nnot ok {file.name} ended with {status}\n"
+    return int(counts[1]), int(counts[2]), output
 
 
 def run_screens(arguments: argparse.Namespace, nvim: str) -> tuple[int, int, str]:

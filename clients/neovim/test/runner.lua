@@ -10,6 +10,8 @@ vim.cmd.runtime("plugin/pi.lua")
 -- Nothing may wait for a key: a test that would is a test that fails.
 vim.o.more = false
 vim.o.swapfile = false
+-- Without a screen these would stand among the lines of the results.
+vim.o.showmode = false
 vim.o.shortmess = vim.o.shortmess .. "F"
 
 local file = arg[1]
@@ -35,7 +37,7 @@ if not loaded then
 end
 
 local support = require("support")
-local failed = 0
+local passed, failed = 0, 0
 for _, each in ipairs(tests) do
   if not wanted or each.name:find(wanted, 1, true) then
     local t = support.begin()
@@ -47,7 +49,11 @@ for _, each in ipairs(tests) do
     if ok and not ended then
       ok, err = false, trouble
     end
-    failed = failed + (ok and 0 or 1)
+    if ok then
+      passed = passed + 1
+    else
+      failed = failed + 1
+    end
     local name = ("%s: %s"):format(vim.fs.basename(file), each.name)
     if ok then
       say(("ok %s (%.2f s)"):format(name, (vim.uv.hrtime() - started) / 1e9))
@@ -56,10 +62,11 @@ for _, each in ipairs(tests) do
       for line in vim.gsplit(tostring(err), "\n", { plain = true }) do
         say("    " .. line)
       end
-      for _, message in ipairs(t.messages) do
+      for _, message in ipairs(vim.list_slice(t.messages, math.max(1, #t.messages - 9))) do
         say("    told: " .. message)
       end
     end
   end
 end
+say(("%s: %d passed, %d failed"):format(vim.fs.basename(file), passed, failed))
 os.exit(failed > 0 and 1 or 0)

@@ -29,6 +29,7 @@
 ---@field state pi_rpc.SessionState
 ---@field queue pi_rpc.Queue
 ---@field readonly boolean opened only to look, because another process writes it
+---@field closed boolean? it is closed here
 ---@field lost boolean the daemon is gone and this session with it, so far
 ---@field message_limit? integer how many messages a snapshot has, where it is not the option's number
 ---@field private params table what it was begun with
@@ -134,7 +135,9 @@ end
 ---@param seq integer
 ---@param event table
 function Session:on_event(seq, event)
-  if self.held then
+  if self.closed then
+    return
+  elseif self.held then
     table.insert(self.held, { seq = seq, event = event })
   elseif event.type == "session_changed" and event.epoch and event.epoch ~= self.state.epoch then
     -- It was loaded anew, and counts anew.
@@ -166,7 +169,9 @@ end
 function Session:_catch_up()
   self.held = self.held or {}
   self:request("session/events", { sinceSeq = self.seq, epoch = self.state.epoch }, function(err, result)
-    if err or not result.complete then
+    if self.closed then
+      return
+    elseif err or not result.complete then
       return self:_snapshot(1)
     end
     for _, each in ipairs(result.events) do
@@ -192,10 +197,14 @@ end
 function Session:_snapshot(try, callback)
   local messages
   local function failed(err)
-    self:_release()
+    -- What was held cannot be put in its place: it is left out, and what comes next is taken as it comes.
+    for _, each in ipairs(self.held or {}) do
+      self.seq = math.max(self.seq, each.seq)
+    end
+    self.held = nil
     if callback then
       callback(err)
-    elseif err.data.kind ~= "daemonLost" then
+    elseif err.data.kind ~= "daemonLost" and not self.closed then
       self:complain(err)
     end
   end
@@ -406,6 +415,7 @@ end
 ---@param callback? fun(err: pi.Error?)
 function Session:close(callback)
   local function gone()
+    self.closed = true
     daemon().detach(self.id)
     require("pi.sessions").forget(self)
     self:emit({ type = "client_closed" })
