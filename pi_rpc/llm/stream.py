@@ -56,6 +56,9 @@ _log = logging.getLogger(__name__)
 
 _CLOSE_TIMEOUT_S = 1.0
 _ABORTED = "Request was aborted"
+_LONGEST_REPLY = 8 * 1024 * 1024
+"""Characters. No model says as much; a server that never stops ends here, and as JSON it still
+fits into one frame of the protocol, however it is escaped."""
 
 
 class _Block:
@@ -116,7 +119,10 @@ class _Block:
 
 
 class MessageBuilder:
-    """The message a provider is producing. Its methods return the events that say what changed."""
+    """The message a provider is producing. Its methods return the events that say what changed.
+
+    Those that add to a block raise ``ProviderError`` for a reply that is longer than any can be.
+    """
 
     def __init__(self, model: Model) -> None:
         self._model = model
@@ -136,6 +142,7 @@ class MessageBuilder:
         self.provider_thinking_level: str | UnsetType = UNSET
         self.diagnostics: Any | UnsetType = UNSET
         self._halves = False
+        self._room = _LONGEST_REPLY
 
     def expect_halves(self) -> None:
         """From now on text may come with a character cut in two; it is put together again.
@@ -181,6 +188,7 @@ class MessageBuilder:
     def text(self, index: int, delta: str) -> TextDelta:
         """Add to a text block."""
         block = self._blocks[index]
+        self._take_room(len(delta))
         if self._halves:
             delta = block.whole(delta)
         block.pieces.append(delta)
@@ -189,6 +197,7 @@ class MessageBuilder:
     def texts(self, index: int, deltas: Sequence[str]) -> list[TextDelta]:
         """Add several pieces to a text block: as ``text`` for each, for less."""
         block = self._blocks[index]
+        self._take_room(sum(map(len, deltas)))
         if self._halves:
             deltas = [block.whole(delta) for delta in deltas]
         block.pieces.extend(deltas)
@@ -197,6 +206,7 @@ class MessageBuilder:
     def thinking(self, index: int, delta: str) -> ThinkingDelta:
         """Add to a thinking block."""
         block = self._blocks[index]
+        self._take_room(len(delta))
         if self._halves:
             delta = block.whole(delta)
         block.pieces.append(delta)
@@ -205,6 +215,7 @@ class MessageBuilder:
     def arguments(self, index: int, delta: str) -> ToolCallDelta:
         """Add to a tool call's argument text."""
         block = self._blocks[index]
+        self._take_room(len(delta))
         if self._halves:
             delta = block.whole(delta)
         block.pieces.append(delta)
@@ -213,7 +224,16 @@ class MessageBuilder:
     def sign(self, index: int, signature: str) -> None:
         """Append to a block's opaque replay data."""
         block = self._blocks[index]
+        self._take_room(len(signature))
         block.signature = (block.signature or "") + signature
+
+    def _take_room(self, size: int) -> None:
+        self._room -= size
+        if self._room < 0:
+            raise ProviderError(
+                f"{self._model.provider} sent a reply of more than {_LONGEST_REPLY} characters; "
+                "the rest of it was not read"
+            )
 
     def is_unsigned(self, index: int) -> bool:
         """The block has no replay data yet."""

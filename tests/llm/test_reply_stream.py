@@ -241,3 +241,50 @@ async def test_usage_is_priced_as_soon_as_it_is_known(start: Any) -> None:
     await stream.next_batch()
     assert stream.usage.cost.total == pytest.approx(3)
     assert (await stream.result()).usage.cost.output == pytest.approx(2)
+
+
+PIECE = "x" * 1_000_000
+
+
+def signed(builder: MessageBuilder) -> list[AssistantMessageEvent]:
+    builder.sign(0, PIECE)
+    return []
+
+
+@pytest.mark.parametrize(
+    ("begin", "add"),
+    [
+        (MessageBuilder.start_text, lambda builder: [builder.text(0, PIECE)]),
+        (MessageBuilder.start_text, lambda builder: builder.texts(0, [PIECE[1:], "x"])),
+        (MessageBuilder.start_thinking, lambda builder: [builder.thinking(0, PIECE)]),
+        (MessageBuilder.start_thinking, signed),
+        (
+            lambda builder: builder.start_tool_call("1", "write"),
+            lambda builder: [builder.arguments(0, PIECE)],
+        ),
+    ],
+    ids=["text", "texts", "thinking", "signature", "arguments"],
+)
+async def test_a_reply_that_never_stops_fails_with_what_it_said_until_then(
+    start: Any, begin: Any, add: Any
+) -> None:
+    pieces = 0
+    closed = False
+
+    async def produce(builder: MessageBuilder) -> Batches:
+        nonlocal closed, pieces
+        try:
+            yield [begin(builder)]
+            while True:
+                yield add(builder)
+                pieces += 1
+        finally:
+            closed = True
+
+    stream = start(produce)
+    with anyio.fail_after(10):
+        message = await stream.result()
+    assert (pieces, closed) == (8, True)
+    assert message.stop_reason == "error"
+    assert "more than 8388608 characters" in message.error_message
+    assert not stream.error.retryable
