@@ -5,7 +5,8 @@
  * daemon by itself: it begins with the first chat that is shown, or the first command.
  */
 import * as vscode from "vscode";
-import type { InitializeParams, PermissionRequestParams } from "../generated/protocol";
+import type { InitializeParams, PermissionRequestParams, SessionState } from "../generated/protocol";
+import type { Banner } from "../shared/messages";
 import { type Chat, Chats } from "./chats";
 import { Daemon, type Failure } from "./daemon";
 import { EditorTruth } from "./editorTruth";
@@ -15,12 +16,25 @@ import { ProgramMissing, ProgramTooOld } from "./program";
 import { Questions } from "./questions";
 import { Reviews } from "./review";
 import { type Session, Sessions } from "./sessions";
-import { folders, launch, newSession, permissionMode, reviewIn } from "./settings";
+import { folders, launch, newSession, permissionMode, reviewIn, stricter } from "./settings";
 import { Texts } from "./texts";
-import { errorText, isRefusal, type Wire } from "./wire";
+import { DaemonGone, errorText, isRefusal, type Wire } from "./wire";
 
 /** Where the session of the side bar is remembered. */
 const REMEMBERED = "pi.session";
+/** Where the permission modes are remembered that a person chose, and of how many sessions. */
+const MODES = "pi.permissionModes";
+const MOST_MODES = 200;
+
+/** What stands above a session that can only be looked at. */
+const LOCKED: Omit<Banner, "id"> = {
+  severity: "info",
+  text: "Another window or program works in this session, so it can only be read here.",
+  actions: [
+    { id: "reopen", label: "Try again" },
+    { id: "newSession", label: "New session" },
+  ],
+};
 
 /** Everything of a window. */
 export class App implements vscode.Disposable {
@@ -107,7 +121,11 @@ export class App implements vscode.Disposable {
 
   /** Tell a person that something they wanted failed. */
   report(error: unknown, sessionId?: string): void {
+    // VS Code says so when the window goes; then nobody is there to be told, nor a log to write to.
+    if (error instanceof Error && error.name === "Canceled") return;
     this.log.warn(errorText(error));
+    // That the daemon is gone is told once, with what can be done about it.
+    if (error instanceof DaemonGone) return;
     if (isRefusal(error, "authRequired", "modelRequired")) {
       this.chats.banner(
         "auth",
@@ -187,13 +205,13 @@ export class App implements vscode.Disposable {
     const { chats, sessions } = this;
     sessions.onEvent((params) => {
       for (const chat of chats.of(params.sessionId)) chat.hear(params);
-      if (params.event.type === "commands_changed") void this.#commands(params.sessionId);
+      if (params.event.type === "commands_changed") this.#meanwhile(this.#commands(params.sessionId));
       if (params.event.type === "agent_start") {
         chats.banner("auth", undefined);
         chats.banner("auth", undefined, params.sessionId);
       }
     });
-    sessions.onBreak((session) => void this.redraw(session.id).catch((error) => this.report(error)));
+    sessions.onBreak((session) => this.#meanwhile(this.redraw(session.id)));
     sessions.onChange(({ id, state }) => {
       for (const { surface } of chats.of(id)) surface.setTitle(state.name);
     });
@@ -204,9 +222,9 @@ export class App implements vscode.Disposable {
     permissions.onAsk((request) => {
       chats.post(request.sessionId, { type: "permission", request });
       if (request.edits?.length && reviewIn() === "diffEditor") {
-        void reviews.show(request.requestId, { preserveFocus: true });
+        this.#meanwhile(reviews.show(request.requestId, { preserveFocus: true }));
       }
-      if (!chats.isSeen(request.sessionId)) void this.#notice(request);
+      if (!chats.isSeen(request.sessionId)) this.#meanwhile(this.#notice(request));
     });
     permissions.onSettle(({ request, reason, choice }) => {
       chats.post(request.sessionId, {
@@ -219,6 +237,10 @@ export class App implements vscode.Disposable {
     reviews.onChange(({ requestId, sessionId, hunks, rejected, edited }) =>
       chats.post(sessionId, { type: "review", requestId, hunks, rejected, edited }),
     );
+  }
+
+  #meanwhile(work: Promise<unknown>): void {
+    work.catch((error) => this.report(error));
   }
 
   async #notice(request: PermissionRequestParams): Promise<void> {
@@ -246,6 +268,7 @@ export class App implements vscode.Disposable {
       () => ({ permissions: this.permissions.of(session.id), readOnly: session.readOnly }),
     );
     chat.catchUp();
+    this.chats.banner("readOnly", session.readOnly ? LOCKED : undefined, session.id);
     await this.#commands(session.id);
     if (session.state.messageCount === 0) await this.#recent(chat, wire);
   }
@@ -288,10 +311,22 @@ export class App implements vscode.Disposable {
     if (session.readOnly) return session;
     // These are not kept in its file.
     const here = folders().find(({ fsPath }) => fsPath === session.state.cwd);
-    const { cwd: _, ...wishes } = here ? newSession(here) : { cwd: "", permissionMode: permissionMode() };
+    const { cwd: _, ...wishes } = here ? newSession(here) : { cwd: "" };
+    const mode = stricter(permissionMode(), this.#modes()[sessionId]);
     const wire = await this.daemon.use();
-    session.state = await wire.call("session/configure", { sessionId, ...wishes });
+    session.state = await wire.call("session/configure", { sessionId, ...wishes, permissionMode: mode });
     return session;
+  }
+
+  /** Keep the mode that a person chose for a session: when it is opened again it is not to allow more. */
+  async rememberMode(sessionId: string, mode: SessionState["permissionMode"]): Promise<void> {
+    const { [sessionId]: _, ...others } = this.#modes();
+    const kept = Object.entries({ ...others, [sessionId]: mode }).slice(-MOST_MODES);
+    await this.context.workspaceState.update(MODES, Object.fromEntries(kept));
+  }
+
+  #modes(): Record<string, SessionState["permissionMode"]> {
+    return this.context.workspaceState.get(MODES, {});
   }
 
   /** Begin a session in a folder of the window; undefined when it has none. */

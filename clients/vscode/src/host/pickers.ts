@@ -124,7 +124,9 @@ export async function pickPermissionMode(app: App): Promise<void> {
     }),
   );
   const chosen = await vscode.window.showQuickPick(modes, { title: "What pi may do in this session" });
-  if (chosen) await configure(app, current.id, { permissionMode: chosen.mode });
+  if (!chosen) return;
+  await configure(app, current.id, { permissionMode: chosen.mode });
+  await app.rememberMode(current.id, chosen.mode);
 }
 
 async function configure(app: App, sessionId: string, changes: SessionConfigureParams): Promise<void> {

@@ -19,6 +19,19 @@ export type Item = { kind: "entry"; node: TreeNode } | { kind: "way"; strand: St
 
 const MOST_NODES = 5_000;
 
+/** Types of entries that hold a setting, or something for programs. */
+const SILENT = new Set([
+  "model_change",
+  "thinking_level_change",
+  "active_tools_change",
+  "session_info",
+  "label",
+  "leaf",
+  "custom",
+  "usage",
+  "context_edit",
+]);
+
 /** Strands of a flat list in which parents come before their children. */
 export function strandsOf(nodes: readonly TreeNode[]): Strand[] {
   const known = new Set(nodes.map(({ entryId }) => entryId));
@@ -48,6 +61,26 @@ export function strandsOf(nodes: readonly TreeNode[]): Strand[] {
     }
   }
   return roots;
+}
+
+/** The entries that say something to a person, each below the closest such entry; and the leaf, whatever it is. */
+export function telling(nodes: readonly TreeNode[], leafId: string | null): TreeNode[] {
+  const tells = ({ type, label, entryId }: TreeNode) =>
+    !SILENT.has(type) || label !== undefined || entryId === leafId;
+  const parents = new Map<string, string | undefined>();
+  const told: TreeNode[] = [];
+  for (const node of nodes) {
+    // Parents come first: what stands there for the parent is known.
+    const above = node.parentId === undefined ? undefined : parents.get(node.parentId);
+    if (!tells(node)) {
+      parents.set(node.entryId, above);
+      continue;
+    }
+    parents.set(node.entryId, node.entryId);
+    const { parentId: _, ...rest } = node;
+    told.push(above === undefined ? rest : { ...rest, parentId: above });
+  }
+  return told;
 }
 
 /** The view of the current session. */
@@ -99,7 +132,7 @@ export class SessionTree implements vscode.TreeDataProvider<Item>, vscode.Dispos
       cursor = page.nextCursor;
     } while (cursor !== undefined && nodes.length < MOST_NODES);
     this.#active = pathTo(this.#leafId, nodes);
-    return strandsOf(nodes).flatMap((strand, index, all) =>
+    return strandsOf(telling(nodes, this.#leafId)).flatMap((strand, index, all) =>
       all.length === 1 ? itemsOf(strand) : [{ kind: "way" as const, strand, number: index + 1 }],
     );
   }

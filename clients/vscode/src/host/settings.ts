@@ -27,6 +27,15 @@ export function permissionMode(): SessionState["permissionMode"] {
   return vscode.workspace.isTrusted || mode === "readonly" ? mode : "ask";
 }
 
+/** Of two permission modes the one that allows less. */
+export function stricter(
+  mode: SessionState["permissionMode"],
+  other: SessionState["permissionMode"] | undefined,
+): SessionState["permissionMode"] {
+  const order = ["readonly", "ask", "edits", "full"] as const;
+  return other !== undefined && order.indexOf(other) < order.indexOf(mode) ? other : mode;
+}
+
 /** Where edits are shown before they are written. */
 export function reviewIn(): ReviewIn {
   return vscode.workspace.getConfiguration("pi").get<ReviewIn>("reviewEdits", "diffEditor");

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import type { TreeNode } from "../../../src/generated/protocol";
-import { type Strand, strandsOf } from "../../../src/host/sessionTree";
+import { type Strand, strandsOf, telling } from "../../../src/host/sessionTree";
 
 function node(entryId: string, parentId?: string): TreeNode {
   return {
@@ -46,4 +46,27 @@ test("a conversation of 100,000 entries with a fork at each tenth does not end i
     nodes.push(node(`${index}`, `${index % 10 === 0 ? index - 2 : index - 1}`));
   const [strand] = strandsOf(nodes.filter(({ parentId }) => parentId !== "-1"));
   assert.ok((strand?.ways.length ?? 0) > 0);
+});
+
+test("entries that hold settings are left out, and what follows them hangs below what was before", () => {
+  const setting = (entryId: string, parentId?: string) => ({
+    ...node(entryId, parentId),
+    type: "model_change",
+  });
+  const nodes = [
+    setting("m"),
+    node("a", "m"),
+    setting("n", "a"),
+    node("b", "n"),
+    node("c", "n"),
+    setting("o", "c"),
+  ];
+  assert.deepEqual(strandsOf(telling(nodes, "c")).map(drawn), ["a(b | c)"]);
+  assert.deepEqual(
+    strandsOf(telling(nodes, "o")).map(drawn),
+    ["a(b | co)"],
+    "the leaf is seen whatever it is",
+  );
+  const labelled = nodes.map((each) => (each.entryId === "n" ? { ...each, label: "here" } : each));
+  assert.deepEqual(strandsOf(telling(labelled, "c")).map(drawn), ["an(b | c)"]);
 });
