@@ -12,6 +12,9 @@ _COMMANDS = {
     "model/list": "`pi-rpc models`",
     "auth/status": "`pi-rpc auth status --all`",
     "session/configure and another permissionMode, or --permission-mode": "--permission-mode",
+    "with `permissionMode` in session/new or session/configure, or with a rule": (
+        "with `--allow`, or with a rule"
+    ),
 }
 
 

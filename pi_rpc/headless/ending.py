@@ -37,6 +37,7 @@ class Ending:
         self.reason = ""
         """For people; empty where they know."""
         self._stop: Callable[[], None] = lambda: None
+        self._guards: list[threading.Timer] = []
 
     def stops_with(self, stop: Callable[[], None]) -> None:
         """From now on ``stop`` stops what goes on; called at once where the end has come."""
@@ -48,7 +49,7 @@ class Ending:
         """End; the first reason counts."""
         if self.code is None:
             self.code, self.reason = code, reason
-            _exit_after(_GRACE_S, code)
+            self._exit_after(_GRACE_S, code)
             self._stop()
 
     async def watch_signals(self, *, task_status: TaskStatus[None]) -> None:
@@ -65,7 +66,7 @@ class Ending:
 
     async def watch_time(self, seconds: float) -> None:
         """End when so many seconds have passed, even if nothing else gets its turn any more."""
-        _exit_after(seconds + _GRACE_S, ExitCode.TIMEOUT)
+        self._exit_after(seconds + _GRACE_S, ExitCode.TIMEOUT)
         await anyio.sleep(seconds)
         self.end(ExitCode.TIMEOUT, f"the time limit of {seconds:g} s was reached")
 
@@ -76,8 +77,13 @@ class Ending:
                 await anyio.wait_readable(descriptor)
                 self.end(ExitCode.UNREAD)
 
+    def close(self) -> None:
+        """It has ended in good order."""
+        for guard in self._guards:
+            guard.cancel()
 
-def _exit_after(seconds: float, code: ExitCode) -> None:
-    guard = threading.Timer(seconds, os._exit, (code,))
-    guard.daemon = True
-    guard.start()
+    def _exit_after(self, seconds: float, code: ExitCode) -> None:
+        guard = threading.Timer(seconds, os._exit, (code,))
+        guard.daemon = True
+        guard.start()
+        self._guards.append(guard)

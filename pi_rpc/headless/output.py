@@ -95,15 +95,18 @@ class ForPeople:
         notes: Notes,
         masked: MaskedEvents,
         *,
-        as_it_comes: bool,
+        is_json: bool,
         for_github: bool,
     ) -> None:
-        """``as_it_comes``: on a terminal all text is written while it streams."""
+        """``is_json``: an answer that is no JSON as it should be is none. Otherwise, on a terminal,
+        all text is written as it streams."""
         self._form = form
+        self._is_json = is_json
         self._answer = answer
         self._masked = masked
         self._for_github = for_github
-        self._streams = as_it_comes and form == "text" and answer.is_terminal
+        streams = form == "text" and answer.is_terminal
+        self._streams = streams and not (is_json or for_github)
         self._renderer = RunRenderer(answer if self._streams else None, notes)
         self._began = False
         self.progress = Progress(notes)
@@ -131,7 +134,7 @@ class ForPeople:
             self._say(report(result))
         elif result.output is not msgspec.UNSET:
             self._say(encode(result.output).decode() + "\n")
-        elif result.text and not self._streams:
+        elif result.text and not (self._streams or self._is_json):
             self._say(result.text if result.text.endswith("\n") else f"{result.text}\n")
 
     def _say(self, text: str) -> None:

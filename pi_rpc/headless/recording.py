@@ -3,7 +3,7 @@
 Owns which parts of a host they stand in for. The file is ``pi_rpc.llm.recording``'s.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +11,7 @@ from pathlib import Path
 from pi_rpc import chance
 from pi_rpc.headless.exit_codes import UsageError
 from pi_rpc.host.hosted import HostedSession
-from pi_rpc.host.masking import SecretMask
+from pi_rpc.host.masking import SecretMask, secret_variables
 from pi_rpc.host.services import Services
 from pi_rpc.llm.messages import ThinkingLevel
 from pi_rpc.llm.models import Model
@@ -25,10 +25,12 @@ __all__ = ["RecordingServices", "ReplayingServices"]
 class RecordingServices(Services):
     """Services that keep what models say."""
 
-    def __init__(self, path: Path, cwd: Path) -> None:
-        """Raises ``UsageError``. Blocks."""
+    def __init__(self, path: Path, cwd: Path, environ: Mapping[str, str]) -> None:
+        """``environ`` may hold credentials. Raises ``UsageError``. Blocks."""
         super().__init__()
         mask = SecretMask(lambda: tuple(self.credentials.known))
+        for value in secret_variables(environ):
+            mask.add(value)
         try:
             self._recorder = Recorder(super().stream, path, cwd, mask.json)
         except OSError as error:

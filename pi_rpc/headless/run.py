@@ -126,9 +126,11 @@ class _CommandLine:
                     code = self._refused(error)
             if ending.code is not None:
                 code = ending.code
-                if self._result is None and ending.reason:
+                said = "" if self._result is None else self._result.error_message
+                if ending.reason and said != ending.reason:
                     self._say(ending.reason)
             tasks.cancel_scope.cancel()
+        ending.close()
         if self._arguments.github:
             code = self._tell_github(code)
         return code
@@ -183,7 +185,7 @@ class _CommandLine:
             self._answer,
             self._notes,
             masked,
-            as_it_comes=arguments.output_schema is None and not arguments.github,
+            is_json=arguments.output_schema is not None,
             for_github=arguments.github,
         )
 
@@ -239,6 +241,10 @@ class _CommandLine:
         is_told = result.stop_reason == "error" and (result.run_id or result.handled)
         if result.error_message and not is_told and (not self._arguments.json or not result.run_id):
             self._say(result.error_message)
+        if result.exit_code is ExitCode.REFUSED and not self._arguments.json:
+            count = len(result.refusals)
+            calls = "one call was" if count == 1 else f"{count} calls were"
+            self._say(f"{calls} not permitted")
 
     def _refused(self, error: HarnessError | UsageError) -> ExitCode:
         """Nothing was run."""
@@ -270,7 +276,7 @@ def _services(arguments: "Namespace", cwd: Path) -> Services:
     if arguments.replay:
         return ReplayingServices(Path(arguments.replay), cwd)
     if arguments.record:
-        return RecordingServices(Path(arguments.record), cwd)
+        return RecordingServices(Path(arguments.record), cwd, os.environ)
     return Services()
 
 

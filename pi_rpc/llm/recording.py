@@ -19,8 +19,32 @@ from pi_rpc._os.files import read_regular
 from pi_rpc.chance import now_ms
 from pi_rpc.llm import errors
 from pi_rpc.llm.errors import BadRequestError, ProviderError
-from pi_rpc.llm.events import AssistantMessageEvent, BlockEvent, Done, Failed, Start
-from pi_rpc.llm.messages import AssistantMessage, Message, UserMessage, Wire, text_of
+from pi_rpc.llm.events import (
+    AssistantMessageEvent,
+    BlockEvent,
+    Done,
+    Failed,
+    Start,
+    TextDelta,
+    TextEnd,
+    TextStart,
+    ThinkingDelta,
+    ThinkingEnd,
+    ThinkingStart,
+    ToolCallDelta,
+    ToolCallEnd,
+    ToolCallStart,
+)
+from pi_rpc.llm.messages import (
+    AssistantMessage,
+    Message,
+    TextBlock,
+    ThinkingBlock,
+    ToolCall,
+    UserMessage,
+    Wire,
+    text_of,
+)
 from pi_rpc.llm.models import Model, cost_of
 from pi_rpc.llm.provider import Context, StreamFn, StreamOptions
 from pi_rpc.llm.stream import AssistantMessageStream, MessageBuilder
@@ -106,6 +130,9 @@ class Recorder:
         message: AssistantMessage,
         error: ProviderError | None,
     ) -> None:
+        raw = msgspec.json.encode(message)
+        if (masked := self._masked(raw)) != raw:
+            message = msgspec.json.decode(masked, type=AssistantMessage)
         said = _said(context.messages, self._cwd)
         reply = _Reply(
             model=msgspec.structs.replace(
@@ -113,12 +140,13 @@ class Recorder:
             ),
             prompt=said[-1][:_SHOWN] if said else "",
             digest=_digest(said),
-            batches=batches,
+            batches=batches if masked == raw else [_in_one_piece(message)],
             message=message,
             failure=UNSET if error is None else _failure(error),
         )
         try:
             with self._path.open("ab") as file:
+                # The prompt, too, may hold one.
                 file.write(self._masked(msgspec.json.encode(reply)) + b"\n")
         except OSError as failure:
             self.problem = f"{self._path} could not be written: {failure.strerror or failure}"
@@ -171,6 +199,25 @@ class Replay:
             )
         self._next += 1
         return reply
+
+
+def _in_one_piece(message: AssistantMessage) -> list[BlockEvent]:
+    """The events of a reply whose deltas cannot be kept: they may hold parts of a credential."""
+    events: list[BlockEvent] = []
+    for index, block in enumerate(message.content):
+        at = {"content_index": index}
+        match block:
+            case TextBlock():
+                events += [TextStart(**at), TextDelta(**at, delta=block.text)]
+                events.append(TextEnd(**at, content=block.text))
+            case ThinkingBlock():
+                events += [ThinkingStart(**at), ThinkingDelta(**at, delta=block.thinking)]
+                events.append(ThinkingEnd(**at, content=block.thinking))
+            case ToolCall():
+                written = msgspec.json.encode(block.arguments).decode()
+                events.append(ToolCallStart(**at, id=block.id, tool_name=block.name))
+                events += [ToolCallDelta(**at, delta=written), ToolCallEnd(**at, tool_call=block)]
+    return events
 
 
 def _said(messages: Iterable[Message], cwd: Path) -> list[str]:

@@ -195,6 +195,7 @@ COMMANDS = {
     "models": ("models",),
     "doctor": ("doctor",),
     "export": ("export", "x"),
+    "sessions": ("sessions", "list"),
     "trace": ("trace", "show", "x"),
     "local": ("local", "status"),
 }
