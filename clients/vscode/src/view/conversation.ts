@@ -260,6 +260,7 @@ export class Conversation {
   private bind(messageId: string): Reply | null {
     const reply = this.unbound;
     this.unbound = null;
+    this.transcript.last = null;
     if (!reply) return null;
     reply.messageId = messageId;
     return this.transcript.track(reply);
@@ -373,6 +374,7 @@ export class Conversation {
       reply.replace(state.live.message, true);
       this.unbound = reply;
       this.transcript.add(reply);
+      this.transcript.last = reply;
     }
     for (const tool of state.live?.tools ?? [])
       liveCall(this.transcript.callAtEnd(tool.toolCallId, tool.toolName), tool);

@@ -15,10 +15,12 @@ export class Transcript {
   private groups: Group[] = [];
   private flat: Row[] | null = null;
   private readonly calls = new Map<string, ToolRow>();
-  private readonly resultsAlone = new Set<string>();
+  private readonly alone = new Set<string>();
   private readonly byMessage = new Map<string, Group>();
   private checkpoints: CheckpointSummary[] = [];
   private made = 0;
+  /** What stays behind all that is added, until it is known where it belongs. */
+  last: Group | null = null;
 
   /** All rows, the oldest first. */
   rows(): readonly Row[] {
@@ -29,9 +31,10 @@ export class Transcript {
   /** Begins anew. */
   load(page: SessionMessagesResult | null, checkpoints: CheckpointSummary[]): void {
     this.calls.clear();
-    this.resultsAlone.clear();
+    this.alone.clear();
     this.byMessage.clear();
     this.checkpoints = checkpoints;
+    this.last = null;
     this.groups = [];
     if (page) this.groups = this.groupsOf(page);
     this.reordered();
@@ -74,15 +77,19 @@ export class Transcript {
   }
 
   add(group: Group): void {
-    this.groups.push(group);
+    const end = this.last === null ? -1 : this.groups.indexOf(this.last);
+    this.groups.splice(end < 0 ? this.groups.length : end, 0, group);
     this.reordered();
   }
 
   /** Puts a group in the place of another, or takes that one out; at the end, if the other is not there. */
   replace(before: Group | undefined, group: Group | null): void {
     const index = before ? this.groups.indexOf(before) : -1;
-    if (index >= 0) this.groups.splice(index, 1, ...(group ? [group] : []));
-    else if (group) this.groups.push(group);
+    if (index < 0) {
+      if (group) this.add(group);
+      return;
+    }
+    this.groups.splice(index, 1, ...(group ? [group] : []));
     this.reordered();
   }
 
@@ -100,6 +107,7 @@ export class Transcript {
     const known = this.calls.get(toolCallId);
     if (known) return known;
     const row = this.newCall(toolCallId, name);
+    this.alone.add(toolCallId);
     this.add({ rows: [row] });
     return row;
   }
@@ -108,8 +116,8 @@ export class Transcript {
   readonly callOfMessage = (toolCallId: string, name: string): ToolRow => {
     const row = this.calls.get(toolCallId);
     if (!row) return this.newCall(toolCallId, name);
-    // Its result came first, on a younger page: the row moves to the call.
-    if (this.resultsAlone.delete(toolCallId))
+    // It was known before its message, for instance by a result on a younger page: the row moves to the message.
+    if (this.alone.delete(toolCallId))
       this.groups = this.groups.filter((group) => group.rows[0] !== row);
     return row;
   };
@@ -163,7 +171,7 @@ export class Transcript {
       const row = known ?? this.newCall(message.toolCallId, message.toolName);
       storedResult(row, message);
       if (isTruncated(message)) row.truncatedEntryId = entryId;
-      if (!known) this.resultsAlone.add(message.toolCallId);
+      if (!known) this.alone.add(message.toolCallId);
       return { rows: known ? [] : [row], entryId };
     }
     const group = this.track(groupOf(message, entryId, this.callOfMessage));

@@ -29,9 +29,9 @@ export class Footer {
     private readonly host: Host,
     actions: { send(): void; stop(): void },
   ) {
-    this.model = this.picker("Choose the model", "pickModel");
-    this.thinking = this.picker("How much the model thinks", "pickThinking");
-    this.mode = this.picker("What tools may do without asking", "pickPermissionMode");
+    this.model = this.picker("Choose the model", "pickModel", "model");
+    this.thinking = this.picker("How much the model thinks", "pickThinking", "thinking");
+    this.mode = this.picker("What tools may do without asking", "pickPermissionMode", "mode");
     const meter = {
       class: "gauge",
       role: "meter",
@@ -99,9 +99,9 @@ export class Footer {
     this.gauge.title = `Context: ${tokens(usage.tokens ?? 0)} of ${tokens(usage.contextWindow)} tokens`;
   }
 
-  private picker(title: string, command: HostCommand): HTMLButtonElement {
+  private picker(title: string, command: HostCommand, name: string): HTMLButtonElement {
     const run = () => this.host.post({ type: "command", command });
-    return h("button", { class: "picker", type: "button", title, on: { click: run } });
+    return h("button", { class: `picker ${name}`, type: "button", title, on: { click: run } });
   }
 
   // Nothing is attached by itself: this is where it is asked for.

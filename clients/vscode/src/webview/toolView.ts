@@ -143,7 +143,7 @@ function outputTools(row: ToolRow, lines: LinesView, host: Host): HTMLElement {
     many.textContent = more ? "Show less" : "Show more";
   });
   many.classList.add("quiet");
-  tools.append(many, h("span", { class: "spring" }));
+  if (row.output.shown > FEW_LINES) tools.append(many);
   if (row.truncatedEntryId !== undefined) {
     const entryId = row.truncatedEntryId;
     const all = button("Load all", () => host.post({ type: "loadEntry", entryId }));
