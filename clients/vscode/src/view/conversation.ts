@@ -64,7 +64,10 @@ export class Conversation {
 
   /** Begins anew with a session as it stands; null: with nothing. */
   load(session: SessionSnapshot | null): void {
-    for (const map of [this.asked, this.sent, this.commands]) map.clear();
+    // What was said before there was a session belongs to the one that begins now.
+    const said = this.state === null ? [...this.sent.values(), ...this.ownCommands()] : [];
+    this.asked.clear();
+    if (said.length === 0) for (const map of [this.sent, this.commands]) map.clear();
     this.unbound = this.retry = this.compaction = null;
     this.state = session?.state ?? null;
     this.readOnly = session?.readOnly ?? false;
@@ -74,6 +77,7 @@ export class Conversation {
     this.stateSeq = session?.state.lastSeq ?? 0;
     this.transcript.load(session?.messages ?? null, session?.checkpoints ?? []);
     if (session) this.drawLive(session);
+    for (const group of said) this.transcript.add(group);
     this.header++;
   }
 
@@ -361,6 +365,10 @@ export class Conversation {
     const { type: _, removed, ...fields } = event;
     this.change(fields);
     for (const name of removed ?? []) delete (this.state as unknown as Record<string, unknown>)[name];
+  }
+
+  private ownCommands(): Group[] {
+    return [...this.commands.values()].map((row) => ({ rows: [row] }));
   }
 
   private change(fields: Partial<SessionState>): void {

@@ -117,8 +117,7 @@ export class Transcript {
     const row = this.calls.get(toolCallId);
     if (!row) return this.newCall(toolCallId, name);
     // It was known before its message, for instance by a result on a younger page: the row moves to the message.
-    if (this.alone.delete(toolCallId))
-      this.groups = this.groups.filter((group) => group.rows[0] !== row);
+    if (this.alone.delete(toolCallId)) this.groups = this.groups.filter((group) => group.rows[0] !== row);
     return row;
   };
 

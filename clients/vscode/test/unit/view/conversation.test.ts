@@ -114,6 +114,17 @@ test("a message that was sent shows at once, and is not shown twice when the dae
   assert.equal(words(conversation).filter((word) => word.startsWith("user")).length, 1);
 });
 
+test("a message that was sent before there was a session stays when one begins", () => {
+  const { events } = recorded("tool");
+  const conversation = new Conversation();
+  conversation.load(null);
+  conversation.sending("m-17", { text: "What is this?" });
+  conversation.load(snapshot([], { sessionId: events[0]?.sessionId ?? "" }));
+  assert.deepEqual(words(conversation), ["user: What is this?"]);
+  for (const event of events) conversation.apply(event);
+  assert.deepEqual(words(conversation), words(played("tool")));
+});
+
 test("a message that was refused goes away", () => {
   const conversation = beginning("s");
   conversation.sending("m", { text: "Hello" });
