@@ -219,14 +219,23 @@ export class App implements vscode.Disposable {
 
   #ask(): void {
     const { chats, permissions, reviews } = this;
+    const noticed = new Set<string>();
+    // At once where no chat shows it, and later when the last chat that did goes out of sight.
+    const noticeUnseen = (request: PermissionRequestParams) => {
+      if (noticed.has(request.requestId) || chats.isSeen(request.sessionId)) return;
+      noticed.add(request.requestId);
+      this.#meanwhile(this.#notice(request));
+    };
+    chats.onSwitch(() => permissions.all.forEach(noticeUnseen));
     permissions.onAsk((request) => {
       chats.post(request.sessionId, { type: "permission", request });
       if (request.edits?.length && reviewIn() === "diffEditor") {
         this.#meanwhile(reviews.show(request.requestId, { preserveFocus: true }));
       }
-      if (!chats.isSeen(request.sessionId)) this.#meanwhile(this.#notice(request));
+      noticeUnseen(request);
     });
     permissions.onSettle(({ request, reason, choice }) => {
+      noticed.delete(request.requestId);
       chats.post(request.sessionId, {
         type: "resolved",
         requestId: request.requestId,

@@ -53,11 +53,14 @@ export class Permissions {
     });
   }
 
+  /** Everything that waits. */
+  get all(): PermissionRequestParams[] {
+    return [...this.#waiting.values()].map(({ request }) => request);
+  }
+
   /** What waits in a session. */
   of(sessionId: string): PermissionRequestParams[] {
-    return [...this.#waiting.values()]
-      .map(({ request }) => request)
-      .filter((request) => request.sessionId === sessionId);
+    return this.all.filter((request) => request.sessionId === sessionId);
   }
 
   /** A request that waits. */

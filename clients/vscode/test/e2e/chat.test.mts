@@ -52,14 +52,14 @@ scene(
   async ({ window, folder }) => {
     const chat = await window.openChat();
     await chat.send("What is this?");
-    const command = chat.tool("has begun");
-    await chat.output(command, "has begun").waitFor();
-    assert.equal(await chat.output(command, /^has ended/m).count(), 0);
+    const output = chat.output(chat.tool("has begun"));
+    await until("its output is live", async () => /^has begun\s*$/.test((await output.textContent()) ?? ""));
     writeFileSync(join(folder, "go"), "");
     await chat.text("It lifts water.").waitFor();
     await chat.idle();
+    assert.match((await output.textContent()) ?? "", /^has begun\s+has ended\s*$/);
     await chat.tool("README.md").waitFor();
-    await chat.failed(chat.tool("to no avail")).waitFor();
+    await chat.tool("to no avail").getByText("exit 3", { exact: true }).waitFor();
     await window.picture("chat-dark");
   },
 );

@@ -65,13 +65,15 @@ scene(
   async ({ window, folder, server }) => {
     const chat = await window.openChat();
     await chat.send("Louder, please");
-    await chat.review(chat.permission("pump.txt"));
-    const reject = window.page.locator(".codelens-decoration a").filter({ hasText: /reject|leave out/i });
-    await reject.first().waitFor();
+    await chat.permission("pump.txt").waitFor();
+    const proposed = window.page.locator(".diffEditor .editor.modified");
+    await proposed.getByText("LINE 19").waitFor();
     await window.picture("review-dark");
     assert.equal(readFileSync(join(folder, "pump.txt"), "utf8"), `${TWENTY.join("\n")}\n`);
-    await reject.first().click();
-    await window.run("pi: Accept Edits");
+    await proposed.getByText("LINE 2", { exact: true }).click();
+    await window.run("pi: Reject the Change at the Cursor");
+    await chat.permission("pump.txt").getByRole("button", { name: "Allow 1 of 2 hunks" }).waitFor();
+    await window.run("pi: Accept Proposed Edit");
     await chat.text("Done.").waitFor();
     const wanted = both.map((line) => (line === "LINE 2" ? "line 2" : line));
     assert.equal(readFileSync(join(folder, "pump.txt"), "utf8"), `${wanted.join("\n")}\n`);

@@ -77,7 +77,6 @@ scene(
   { settings: { "pi.program": "/nowhere/pi-rpc" } },
   async ({ window }) => {
     const chat = await window.openChat();
-    await chat.send("Hello");
     const said = chat.banner(/\/nowhere\/pi-rpc/);
     await said.waitFor();
     await window.picture("missing");
@@ -129,7 +128,6 @@ scene(
     const other = await Window.open(browser, server, folder);
     try {
       const chat = await other.openChat();
-      await chat.send("Hello");
       await chat.banner(/0\.0\.1 is too old/).waitFor();
     } finally {
       await other.close();

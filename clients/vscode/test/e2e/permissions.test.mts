@@ -15,11 +15,11 @@ scene(
   async ({ window, folder }) => {
     const chat = await window.openChat();
     await chat.send("Make it");
-    const card = chat.permission("touch made.txt");
-    await chat.choice(card, /^Allow( once)?$/).waitFor();
+    const allow = chat.permission("touch made.txt").getByRole("button", { name: "Allow", exact: true });
+    await allow.waitFor();
     assert.equal(existsSync(join(folder, "made.txt")), false);
     await window.picture("permission-dark");
-    await chat.choice(card, /^Allow( once)?$/).click();
+    await allow.click();
     await chat.text("It is made.").waitFor();
     assert.equal(existsSync(join(folder, "made.txt")), true);
   },
@@ -31,7 +31,10 @@ scene(
   async ({ window, folder, server }) => {
     const chat = await window.openChat();
     await chat.send("Make it");
-    await chat.reject(chat.permission("touch made.txt"), "Use the other folder");
+    const card = chat.permission("touch made.txt");
+    await card.getByRole("button", { name: /^Reject with a word/ }).click();
+    await card.getByRole("textbox").fill("Use the other folder");
+    await card.getByRole("textbox").press("Enter");
     await chat.text("Then not.").waitFor();
     assert.equal(existsSync(join(folder, "made.txt")), false);
     const result = server.entries(folder).find(({ message }) => message?.role === "toolResult");
@@ -45,9 +48,8 @@ scene(
   async ({ window, folder }) => {
     const chat = await window.openChat();
     await chat.send("Make both");
-    const card = chat.permission("touch a.txt");
-    const choice = await chat.allowing(card, /session/i, /the command `?touch a\.txt`?/);
-    await choice.click();
+    const name = "Allow in this session: the command touch a.txt";
+    await chat.permission("touch a.txt").getByRole("button", { name }).click();
     await chat.text("Both are made.").waitFor();
     assert.equal(existsSync(join(folder, "a.txt")), true);
   },
@@ -68,7 +70,7 @@ scene(
   async ({ window, folder }) => {
     const chat = await window.openChat();
     await chat.send("Make it");
-    await chat.choice(chat.permission("hostname"), /^Allow( once)?$/).waitFor();
+    await chat.permission("hostname").waitFor();
     await window.hideChat();
     const notification = window.notification(/hostname/);
     await notification.waitFor();

@@ -28,11 +28,16 @@ export class Chat {
 
   /** The box to type in. */
   get prompt(): Locator {
-    return this.root.getByRole("textbox", { name: /message|prompt/i }).first();
+    return this.root.getByRole("combobox", { name: "Message to pi" });
   }
 
   async ready(): Promise<void> {
     await this.prompt.waitFor();
+  }
+
+  /** Wait until it shows a session. */
+  async begun(): Promise<void> {
+    await this.root.getByRole("button", { name: "Choose the model" }).waitFor();
   }
 
   /** Whether it is on the screen. */
@@ -62,62 +67,35 @@ export class Chat {
 
   /** Wait until something runs. */
   async running(): Promise<void> {
-    await this.root.getByRole("button", { name: /^stop/i }).waitFor();
+    await this.root.getByRole("button", { name: "Stop (Escape)" }).waitFor();
   }
 
   /** Wait until nothing runs. */
   async idle(): Promise<void> {
-    await this.root.getByRole("button", { name: /^stop/i }).waitFor({ state: "hidden" });
+    await this.root.getByRole("button", { name: "Stop (Escape)" }).waitFor({ state: "hidden" });
   }
 
-  /** The card of the tool call that has this in it. */
-  tool(text: Text): Locator {
-    return this.log.locator(".tool").filter({ hasText: text }).first();
+  /** The card of the tool call that has this in its title. */
+  tool(title: Text): Locator {
+    return this.log
+      .locator(".tool-row")
+      .filter({ has: this.root.locator(".tool-title").filter({ hasText: title }) })
+      .first();
   }
 
   /** What a tool call has put out. */
-  output(card: Locator, text: Text): Locator {
-    return card.locator("pre").filter({ hasText: text }).first();
-  }
-
-  /** The card, if it says that it failed. */
-  failed(card: Locator): Locator {
-    return card.getByText(/failed|exit code/i).first();
+  output(card: Locator): Locator {
+    return card.getByRole("group", { name: "Output" });
   }
 
   /** A message that waits its turn. */
   queued(text: Text): Locator {
-    return this.root.locator(".queue").getByText(text).first();
+    return this.root.getByRole("group", { name: "Waiting messages" }).getByText(text).first();
   }
 
-  /** The card that asks for permission for this. */
+  /** The request for permission for this. */
   permission(text: Text): Locator {
-    return this.tool(text);
-  }
-
-  /** A choice of such a card. */
-  choice(card: Locator, label: RegExp): Locator {
-    return card.getByRole("button", { name: label }).first();
-  }
-
-  /** Reject with a word. */
-  async reject(card: Locator, word: string): Promise<void> {
-    await this.choice(card, /reject with/i).click();
-    const box = card.getByRole("textbox").first();
-    await box.fill(word);
-    await box.press("Enter");
-  }
-
-  /** The choice that allows for longer, and says what in these words. */
-  async allowing(card: Locator, label: RegExp, rule: RegExp): Promise<Locator> {
-    const choice = this.choice(card, label).filter({ hasText: rule });
-    await choice.waitFor();
-    return choice;
-  }
-
-  /** Open the edits of a request in the diff editor. */
-  async review(card: Locator): Promise<void> {
-    await this.choice(card, /review|diff/i).click();
+    return this.tool(text).getByRole("group", { name: /^Permission/ });
   }
 
   /** A notice above the prompt. */

@@ -2,7 +2,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 
 /** How long anything in a window may take, in ms, on a machine of two cores with other things to do. */
-export const PATIENCE = 30_000;
+export const PATIENCE = 60_000;
 
 /**
  * The first value of `probe` that is neither undefined, null nor false.

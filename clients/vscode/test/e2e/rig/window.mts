@@ -87,6 +87,8 @@ export class Window {
     });
     if (!((await tab.first().getAttribute("class")) ?? "").includes("checked")) await tab.first().click();
     await this.chat.ready();
+    // Or the name of the button would hover over the chat.
+    await this.page.mouse.move(640, 400);
     return this.chat;
   }
 
@@ -111,7 +113,7 @@ export class Window {
 
   /** Go on with the session that this is said of. */
   async resume(text: string | RegExp): Promise<void> {
-    await this.run("pi: Resume Session");
+    await this.run("pi: Resume Session…");
     await this.picked(text).click();
   }
 
