@@ -26,7 +26,7 @@ local function ask()
   local what = busy == 1 and "The agent is at work." or ("The agent is at work in %d sessions."):format(busy)
   if vim.fn.confirm("pi: " .. what .. " Quit and stop it?", "&Stay\n&Quit", 1, "Question") ~= 2 then
     stay()
-    vim.notify("pi: still here; `:Pi stop` ends what goes on")
+    vim.cmd.redraw({ bang = true })
   end
 end
 
