@@ -215,7 +215,7 @@ function M.winbar()
       end
       local words, group = self:status()
       local status = words and ("%%#%s#● %s "):format(group, plain(words)) or ""
-      return "%#PiAssistant# pi %#PiDetail#" .. plain(table.concat(parts, " · ")) .. "%<%=" .. status
+      return "%#PiAssistant# pi %#PiDetail#%<" .. plain(table.concat(parts, " · ")) .. "%=" .. status
     end
   end
   return ""

@@ -26,6 +26,21 @@ function Prompt.of(buffer)
   return all[buffer]
 end
 
+local function typed(keys)
+  vim.api.nvim_feedkeys(vim.keycode(keys), "n", false)
+end
+
+---Offer completion where a word of ours begins.
+local function offer()
+  if not require("pi.config").get().prompt.complete or vim.fn.pumvisible() == 1 then
+    return
+  end
+  local row, column = unpack(vim.api.nvim_win_get_cursor(0))
+  if require("pi.completion").target(vim.api.nvim_get_current_line():sub(1, column), row) then
+    typed("<C-x><C-o>")
+  end
+end
+
 ---@param chat pi.Chat
 ---@return pi.Prompt
 function Prompt.new(chat)
@@ -57,7 +72,7 @@ function Prompt.new(chat)
     callback = function(event)
       self:draw()
       if event.event == "TextChangedI" then
-        self:_offer()
+        offer()
       end
     end,
   })
@@ -203,10 +218,6 @@ end
 
 -- Keys -------------------------------------------------------------------------------------------------------------
 
-local function key(keys)
-  return vim.api.nvim_replace_termcodes(keys, true, false, true)
-end
-
 local function selecting()
   return vim.fn.pumvisible() == 1 and vim.fn.complete_info({ "selected" }).selected >= 0
 end
@@ -218,9 +229,6 @@ function Prompt:_map()
     if lhs ~= "" then
       vim.keymap.set(modes, lhs, action, { buffer = self.buffer, desc = "pi: " .. desc, nowait = true })
     end
-  end
-  local function typed(lhs)
-    vim.api.nvim_feedkeys(key(lhs), "n", false)
   end
   map({ "n", "i" }, keys.send, "send, or steer while a run goes on", function()
     if selecting() then
@@ -254,18 +262,6 @@ function Prompt:_map()
       end
       self:history(step)
     end)
-  end
-end
-
----Offer completion where a word of ours begins.
----@private
-function Prompt:_offer()
-  if not require("pi.config").get().prompt.complete or vim.fn.pumvisible() == 1 then
-    return
-  end
-  local row, column = unpack(vim.api.nvim_win_get_cursor(0))
-  if require("pi.completion").target(vim.api.nvim_get_current_line():sub(1, column), row) then
-    vim.api.nvim_feedkeys(key("<C-x><C-o>"), "n", false)
   end
 end
 

@@ -3,6 +3,7 @@
 Owns the grid that ``nvim --embed`` draws. Waits have a deadline; what is asserted is the screen itself."""
 
 import html
+import os
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -12,8 +13,8 @@ from typing import Any
 import pynvim
 
 ROOT = Path(__file__).resolve().parents[2]
-DEADLINE_SECONDS = 20
-SETTINGS = "set noswapfile shortmess+=F noshowmode noruler laststatus=0 nomore termguicolors"
+DEADLINE_SECONDS = float(os.environ.get("PI_TEST_SECONDS", "30"))
+SETTINGS = "set statusline=%{&filetype} noswapfile shortmess+=F noshowmode noruler laststatus=0 nomore termguicolors"
 
 
 class Screen:
@@ -111,6 +112,10 @@ class Screen:
 
     def wait_for(self, pattern: str) -> str:
         return self.wait(pattern, lambda text: re.search(pattern, text, re.MULTILINE))
+
+    def wait_until(self, code: str) -> None:
+        """Until some Lua returns something true."""
+        self.wait(code, lambda _text: self.nvim.exec_lua(code))
 
     def lua(self, code: str, *arguments: Any) -> Any:
         return self.nvim.exec_lua(code, *arguments)
