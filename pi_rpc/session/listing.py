@@ -4,6 +4,7 @@ Owns what a list of sessions shows, its order and its pages. Does not own which 
 into, nor sessions that are open. Whatever cannot be read is left out.
 """
 
+import errno
 import heapq
 import os
 from bisect import insort
@@ -19,7 +20,7 @@ from pi_rpc.session._locking import writer_of, writers_of
 from pi_rpc.session._summary import StoredSession, Summary, read_header
 from pi_rpc.session._summary_index import Stamp, SummaryCache, read_indexes, write_indexes
 from pi_rpc.session.naming import session_id_in, valid_session_id
-from pi_rpc.session.storage import SessionNotFoundError
+from pi_rpc.session.storage import SessionNotFoundError, SessionStorageError
 
 __all__ = [
     "TRASH",
@@ -73,7 +74,7 @@ async def list_sessions(
     ``cwd`` leaves only those of one working directory, ``query`` those with that text in their name
     or first message, in any case. Files are read in the order of their last change until no other
     can belong on the page; what was read is kept in a file in each folder. Raises ``ValueError``
-    for a ``cursor`` that is none.
+    for a ``cursor`` that is none, ``SessionStorageError`` where no more files can be opened.
     """
     limit = max(1, limit)
     after = None if cursor is None else _parse_cursor(cursor)
@@ -183,33 +184,37 @@ def _entries(folder: Path, wanted: Callable[[os.DirEntry[str]], bool]) -> list[P
     try:
         with os.scandir(folder) as entries:
             return [Path(entry.path) for entry in entries if wanted(entry)]
-    except OSError:
+    except OSError as error:
+        if error.errno in (errno.EMFILE, errno.ENFILE):
+            # It says nothing about the folder: an empty list would be wrong.
+            message = f"the sessions in {folder} cannot be listed: {error.strerror}"
+            raise SessionStorageError(message) from error
         return []
 
 
 async def _summaries(batch: list[_Candidate], cache: SummaryCache) -> list[StoredSession]:
     async def summarise(candidate: _Candidate) -> None:
-        cache[candidate.path] = (candidate.stamp, await _summary(candidate.path))
+        try:
+            cache[candidate.path] = (candidate.stamp, await _summary(candidate.path))
+        except OSError:
+            # The next time it may be readable, though it has not changed.
+            cache.pop(candidate.path, None)
 
     unread = [each for each in batch if cache.get(each.path, (None,))[0] != each.stamp]
     if unread:
         async with anyio.create_task_group() as tasks:
             for candidate in unread:
                 tasks.start_soon(summarise, candidate)
-    summaries = [cache[candidate.path][1] for candidate in batch]
-    return [summary for summary in summaries if summary is not None]
+    known = [cache.get(candidate.path, (None, None))[1] for candidate in batch]
+    return [summary for summary in known if summary is not None]
 
 
 async def _summary(path: Path) -> StoredSession | None:
-    try:
-        summary = await run_blocking(Summary, path)
-    except OSError:
-        return None
+    """None: it is no session. Raises ``OSError``."""
+    summary = await run_blocking(Summary, path)
     try:
         while await run_blocking(summary.step):
             pass
-    except OSError:
-        return None
     finally:
         summary.close()
     return summary.result()
@@ -218,7 +223,8 @@ async def _summary(path: Path) -> StoredSession | None:
 async def find_session(folders: Iterable[Path], session_id: str) -> Path:
     """The file of a session in ``folders`` or the folders directly inside them.
 
-    Of several the one changed last. Raises ``SessionNotFoundError``.
+    Of several the one changed last. Raises ``SessionNotFoundError``, and ``SessionStorageError``
+    where no more files can be opened.
     """
     if valid_session_id(session_id):
         candidates = await run_blocking(_candidates, list(folders))

@@ -1,5 +1,6 @@
 """Finding stored sessions and saying what is in them."""
 
+import errno
 import json
 import os
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from pi_rpc.session import JsonlSession, SessionNotFoundError, _summary
 from pi_rpc.session.entries import SessionInfoEntry
 from pi_rpc.session.listing import SummaryCache, find_session, list_sessions, writer_of
+from pi_rpc.session.storage import SessionStorageError
 from tests.session.builders import (
     FIXTURE,
     assistant,
@@ -230,6 +232,41 @@ async def test_files_that_cannot_be_on_the_page_are_not_read(
     changed.unlink()
     await listed(tmp_path, cache=cache)
     assert changed not in cache
+
+
+async def test_a_file_that_could_not_be_read_once_is_listed_when_it_can(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored(tmp_path, "good", said("user", "x"))
+    unreadable = stored(tmp_path, "bad", said("user", "x"))
+    real = _summary.SessionFile.open
+
+    def refused(path: Path, *, read_only: bool) -> Any:
+        if path == unreadable:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return real(path, read_only=read_only)
+
+    cache: SummaryCache = {}
+    with monkeypatch.context() as broken:
+        broken.setattr(_summary.SessionFile, "open", refused)
+        assert await listed(tmp_path, cache=cache) == ["good"]
+    assert sorted(await listed(tmp_path, cache=cache)) == ["bad", "good"]
+    assert sorted(await listed(tmp_path)) == ["bad", "good"]
+
+
+async def test_a_folder_that_cannot_be_opened_for_want_of_descriptors_is_not_called_empty(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored(tmp_path, "good", said("user", "x"))
+
+    def exhausted(path: Any) -> Any:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr(os, "scandir", exhausted)
+    with pytest.raises(SessionStorageError, match="cannot be listed"):
+        await listed(tmp_path)
+    with pytest.raises(SessionStorageError, match="cannot be listed"):
+        await find_session([tmp_path], "good")
 
 
 async def test_a_session_is_found_by_its_id(tmp_path: Path) -> None:
