@@ -16,14 +16,12 @@ end, {
   end,
 })
 
--- `<Plug>(pi-NAME)` for every subcommand, made on demand: the names are looked up when one is typed or mapped.
-local function plug(name)
-  vim.keymap.set({ "n", "x" }, "<Plug>(pi-" .. name .. ")", function()
-    require("pi.commands").plug(name)
-  end, { desc = "pi: " .. name })
-end
-local NAMES = "toggle open close focus prompt send stop continue attach diagnostics answer new sessions resume "
+-- `<Plug>(pi-NAME)` for the subcommands that need no text.
+local NAMES = "toggle open close focus prompt send stop continue attach detach diagnostics answer new sessions resume "
   .. "tree fork queue model thinking mode rules compact checkpoints commands name stats forget trust auth restart log"
 for name in NAMES:gmatch("%S+") do
-  plug(name)
+  local keys, command = "<Plug>(pi-" .. name .. ")", "<Cmd>lua require('pi.commands').plug('" .. name .. "')<CR>"
+  local options = { noremap = true, desc = "pi: " .. name }
+  vim.api.nvim_set_keymap("n", keys, command, options)
+  vim.api.nvim_set_keymap("x", keys, command, options)
 end

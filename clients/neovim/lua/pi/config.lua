@@ -91,7 +91,7 @@ M.options = {
     name = "prompt.complete",
     default = true,
     type = "boolean",
-    doc = "Whether completion is offered while an `@file` or a `/command` is typed. It is an omnifunc: set this to false"
+    doc = "Whether completion is offered while an `@file` or a `/command` is typed. It is an omnifunc: set it to false"
       .. " where a plugin offers it.",
   },
   {

@@ -63,9 +63,9 @@ end
 function M.obstacle()
   local program = require("pi.config").get().command[1]
   if vim.fn.executable(program) == 0 then
-    return ("%s is not there. Install it with `pip install pi-rpc` (or `uv tool install pi-rpc`), or name it in the"):format(
-      program
-    ) .. " option `command`; `:checkhealth pi` tells more."
+    local way =
+      "Install it with `pip install pi-rpc` (or `uv tool install pi-rpc`), or name it in the option `command`;"
+    return ("%s is not there. %s `:checkhealth pi` tells more."):format(program, way)
   end
 end
 

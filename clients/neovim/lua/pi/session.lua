@@ -16,8 +16,8 @@
 ---  client_snapshot {messages, entryIds, hasMore, live}  forget what was drawn and draw this: after `refresh`, after
 ---                                         events were missed for good, after another branch, after a restart.
 ---                                         `live` is what `session/state` says of a run that goes on.
----  client_lost {message, queue}           the daemon is gone: nothing runs any more, and `queue` had waited; a snapshot
----                                         follows if it comes back
+---  client_lost {message, queue}           the daemon is gone: nothing runs any more, and `queue` had waited; a
+---                                         snapshot follows if it comes back
 ---  client_question {question} / client_answered {question}   something waits for the person (see pi.attention)
 ---  client_closed                          the session is closed here; no more events
 ---

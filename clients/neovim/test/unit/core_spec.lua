@@ -140,7 +140,9 @@ test("only names are loaded at start", function(t)
       "set rtp^=" .. vim.o.runtimepath:match("^[^,]+"),
       "--cmd",
       "set loadplugins",
-      "+lua io.write(vim.json.encode(vim.tbl_filter(function(n) return n:match('^pi%f[.%z]') end, vim.tbl_keys(package.loaded))))",
+      "+lua "
+        .. "local pi = vim.tbl_filter(function(n) return n:match('^pi%f[.%z]') end, vim.tbl_keys(package.loaded)) "
+        .. "io.write(vim.json.encode(pi))",
       "+qa!",
     }, { text = true })
     :wait()
