@@ -59,6 +59,7 @@ export class App {
       send: (draft, how) => this.send(draft, how),
       bash: (command, excludeFromContext) => this.bash(command, excludeFromContext),
       stop: () => this.stop(),
+      page: (direction) => this.scroller.scrollBy({ top: direction * 0.9 * this.scroller.clientHeight }),
     });
     this.footer = new Footer(host, { send: () => this.prompt.send(false), stop: () => this.stop() });
     const composer = h("div", { class: "composer" }, this.prompt.element, this.footer.element);

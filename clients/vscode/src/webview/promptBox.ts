@@ -16,6 +16,8 @@ export interface PromptActions {
   send(draft: Draft, how: "prompt" | "steer" | "followUp"): void;
   bash(command: string, excludeFromContext: boolean): void;
   stop(): void;
+  /** Scrolls the conversation by a page. */
+  page(direction: -1 | 1): void;
 }
 
 export class PromptBox {
@@ -151,12 +153,15 @@ export class PromptBox {
   private key(event: KeyboardEvent): void {
     if (event.isComposing) return;
     if (this.completion.key(event)) event.preventDefault();
-    else if (event.key === "Enter" && !event.shiftKey && !event.ctrlKey && !event.metaKey) {
+    else if (event.key === "Enter" && !event.shiftKey) {
       event.preventDefault();
       this.send(event.altKey);
     } else if (event.key === "Escape" && this.running) {
       event.preventDefault();
       this.actions.stop();
+    } else if (event.key === "PageUp" || event.key === "PageDown") {
+      event.preventDefault();
+      this.actions.page(event.key === "PageUp" ? -1 : 1);
     } else if ((event.key === "ArrowUp" || event.key === "ArrowDown") && !event.shiftKey && !event.altKey) {
       this.moveInHistory(event);
     }

@@ -83,6 +83,9 @@ export function toolView(row: ToolRow, host: Host, folds: Folds): RowView {
     if (state === drawnAsked) return;
     drawnAsked = state;
     asked.replaceChildren(...(row.asked ? [permissionView(row.asked, host)] : []));
+    // What would change is read before it is answered; what came of it stands above the output.
+    if (waits()) element.append(asked);
+    else element.insertBefore(asked, body);
   };
 
   const drawOutput = () => {
@@ -99,7 +102,7 @@ export function toolView(row: ToolRow, host: Host, folds: Folds): RowView {
   };
 
   const drawPatch = () => {
-    const patch = row.patch ?? (waits() || row.phase !== "done" ? "proposal" : undefined);
+    const patch = row.patch ?? (row.phase === "done" ? undefined : proposalKey(row));
     if (patch === drawnPatch) return;
     drawnPatch = patch;
     body.querySelector(":scope > .diff")?.remove();
@@ -125,6 +128,11 @@ export function toolView(row: ToolRow, host: Host, folds: Folds): RowView {
   };
   update();
   return { element, update };
+}
+
+// What is proposed is told piece by piece: first the arguments, then, perhaps more than once, the request.
+function proposalKey(row: ToolRow): string {
+  return `proposal ${Object.keys(row.args).length} ${row.asked?.request.requestId ?? ""}`;
 }
 
 function openDiff(row: ToolRow, host: Host): (() => void) | undefined {

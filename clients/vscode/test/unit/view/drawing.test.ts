@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { newToolRow } from "../../../src/view/tools";
+import { askCall, newToolRow } from "../../../src/view/tools";
 import { Folds } from "../../../src/webview/folds";
 import { elementsOf } from "../../../src/webview/highlight";
 import { renderMarkdown } from "../../../src/webview/markdown";
@@ -163,6 +163,17 @@ test("edits can be reviewed, and the button says how many hunks are left", () =>
   find(card, "Allow 2 of 3 hunks");
 });
 
+test("what an edit would change is shown as soon as it is known", () => {
+  const request = recorded("permissions").permissions[0];
+  assert.ok(request);
+  const row = newToolRow("c", "edit");
+  const view = toolView(row, new NotedHost(), new Folds());
+  assert.equal(view.element.querySelector(".diff"), null);
+  askCall(row, request);
+  view.update();
+  assert.match(view.element.querySelector(".diff-line.added")?.textContent ?? "", /The valve is green/);
+});
+
 test("a failed command shows its output and its exit code", () => {
   const row = newToolRow("c", "bash");
   Object.assign(row, { phase: "failed", title: "$ make", exitCode: 2 });
@@ -199,6 +210,7 @@ function promptBox() {
     send: (draft, how) => done.push([how, draft]),
     bash: (command, hidden) => done.push(["bash", command, hidden]),
     stop: () => done.push("stop"),
+    page: (direction) => done.push(["page", direction]),
   });
   document.body.replaceChildren(box.element);
   return { host, done, box };
@@ -219,6 +231,16 @@ test("Enter sends, and while a run goes on it steers, with Alt it follows up, an
     ["steer", { text: "two" }],
     ["followUp", { text: "three" }],
     "stop",
+  ]);
+});
+
+test("the conversation can be read on from the prompt box", () => {
+  const { box, done } = promptBox();
+  press(box.input, "PageUp");
+  press(box.input, "PageDown");
+  assert.deepEqual(done, [
+    ["page", -1],
+    ["page", 1],
   ]);
 });
 
@@ -300,7 +322,7 @@ test("what is written survives a reload, and so does the history", () => {
   type(box.input, "sent");
   press(box.input, "Enter");
   type(box.input, "unsent");
-  const again = new PromptBox(host, { send: () => {}, bash: () => {}, stop: () => {} });
+  const again = new PromptBox(host, { send: () => {}, bash: () => {}, stop: () => {}, page: () => {} });
   assert.equal(again.input.value, "unsent");
   again.input.setSelectionRange(0, 0);
   press(again.input, "ArrowUp");
