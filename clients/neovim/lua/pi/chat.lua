@@ -196,26 +196,41 @@ function Chat:status()
   end
 end
 
+---What the session is and has used, as much of it as fits.
+---@param room integer cells
+---@return string
+function Chat:_about(room)
+  local state = self.session.state
+  local usage = state.contextUsage
+  -- From what goes first where there is no room to what stays.
+  local parts = {
+    state.name or vim.fn.fnamemodify(state.cwd, ":t"),
+    state.cost > 0 and ("$%.2f"):format(state.cost) or "",
+    state.model and state.model.id or "no model",
+    usage and usage.percent and ("%d%% of context"):format(math.floor(usage.percent + 0.5)) or "",
+  }
+  parts = vim.tbl_filter(function(part)
+    return part ~= ""
+  end, parts)
+  while #parts > 1 and vim.fn.strwidth(table.concat(parts, " · ")) > room do
+    table.remove(parts, 1)
+  end
+  return table.concat(parts, " · ")
+end
+
 ---@return string
 function M.winbar()
   local buffer = vim.api.nvim_get_current_buf()
+  local function plain(words)
+    return (words:gsub("%s+", " "):gsub("%%", "%%%%"))
+  end
   for _, self in pairs(all) do
     if self.buffer.buffer == buffer then
-      local state = self.session.state
-      local parts = { state.name or vim.fn.fnamemodify(state.cwd, ":t"), state.model and state.model.id or "no model" }
-      local usage = state.contextUsage
-      if usage and usage.percent then
-        parts[#parts + 1] = ("%d%% of context"):format(math.floor(usage.percent + 0.5))
-      end
-      if state.cost > 0 then
-        parts[#parts + 1] = ("$%.2f"):format(state.cost)
-      end
-      local function plain(words)
-        return (words:gsub("%%", "%%%%"):gsub("%s+", " "))
-      end
       local words, group = self:status()
-      local status = words and ("%%#%s#● %s "):format(group, plain(words)) or ""
-      return "%#PiAssistant# pi %#PiDetail#%<" .. plain(table.concat(parts, " · ")) .. "%=" .. status
+      local status = words and ("● %s "):format(words) or ""
+      local about = self:_about(vim.api.nvim_win_get_width(0) - vim.fn.strwidth(status) - 4)
+      local format = "%%#PiAssistant# pi %%#PiDetail#%s%%=%%#%s#%%<%s"
+      return format:format(plain(about), group or "PiDetail", plain(status))
     end
   end
   return ""

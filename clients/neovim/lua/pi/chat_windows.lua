@@ -157,19 +157,26 @@ end
 ---@param window integer
 function M.fit(window)
   local most = require("pi.config").get().prompt.height
-  local rows = vim.api.nvim_win_text_height(window, {}).all
-  rows = math.max(PROMPT_HEIGHT, math.min(most, rows + 1))
+  -- And one for what is attached.
+  local needed = vim.api.nvim_win_text_height(window, {}).all + 1
+  local rows = math.max(PROMPT_HEIGHT, math.min(most, needed))
   if not is_float(window) then
     if vim.api.nvim_win_get_height(window) ~= rows then
       vim.api.nvim_win_set_height(window, rows)
     end
-    return
+  else
+    local chat = M.find("chat")
+    local above, below = M.float(rows)
+    vim.api.nvim_win_set_config(window, below)
+    if chat and is_float(chat) then
+      vim.api.nvim_win_set_config(chat, above)
+    end
   end
-  local chat = M.find("chat")
-  local above, below = M.float(rows)
-  vim.api.nvim_win_set_config(window, below)
-  if chat and is_float(chat) then
-    vim.api.nvim_win_set_config(chat, above)
+  if needed <= vim.api.nvim_win_get_height(window) then
+    -- What was scrolled away while it was smaller is in sight again.
+    vim.api.nvim_win_call(window, function()
+      vim.fn.winrestview({ topline = 1 })
+    end)
   end
 end
 

@@ -92,14 +92,14 @@ function M.text()
     return vim.fn.foldtext()
   end
   local title = block.title or block.head[1]
-  local detail = marks.detail(block)
+  local detail, rows = marks.detail(block), block.body_rows
   local chunks = { { (title:gsub("%s+", " ")), marks.title_group(block) or "Folded" } }
   local icon = marks.icon(block)
   if icon then
     table.insert(chunks, 1, icon)
   end
   chunks[#chunks + 1] =
-    { ("  %d lines%s"):format(block.body_rows, detail ~= "" and " · " .. detail or ""), "PiDetail" }
+    { ("  %d line%s%s"):format(rows, rows == 1 and "" or "s", detail ~= "" and " · " .. detail or ""), "PiDetail" }
   return chunks
 end
 

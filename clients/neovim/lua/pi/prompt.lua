@@ -27,18 +27,8 @@ function Prompt.of(buffer)
 end
 
 local function typed(keys)
-  vim.api.nvim_feedkeys(vim.keycode(keys), "n", false)
-end
-
----Offer completion where a word of ours begins.
-local function offer()
-  if not require("pi.config").get().prompt.complete or vim.fn.pumvisible() == 1 then
-    return
-  end
-  local row, column = unpack(vim.api.nvim_win_get_cursor(0))
-  if require("pi.completion").target(vim.api.nvim_get_current_line():sub(1, column), row) then
-    typed("<C-x><C-o>")
-  end
+  -- Before what has been typed since.
+  vim.api.nvim_feedkeys(vim.keycode(keys), "ni", false)
 end
 
 ---@param chat pi.Chat
@@ -71,8 +61,8 @@ function Prompt.new(chat)
     buffer = buffer,
     callback = function(event)
       self:draw()
-      if event.event == "TextChangedI" then
-        offer()
+      if event.event ~= "TextChanged" then
+        require("pi.completion").typed(self, require("pi.config").get().prompt.complete)
       end
     end,
   })

@@ -52,10 +52,13 @@ function on.agent_settled(view, event)
   -- What the last message has said is not said again.
   if event.stopReason == "limit" then
     messages.notice(view, "warning", message or "A limit was reached.")
-  elseif message and message ~= view.told then
-    messages.notice(view, event.aborted and "info" or "error", message)
+  elseif message and message ~= view.told and not event.aborted then
+    messages.notice(view, "error", message)
   end
-  view.told = nil
+  if event.aborted and not view.stopped then
+    messages.notice(view, "info", "Stopped.")
+  end
+  view.told, view.stopped = nil, nil
 end
 
 function on.message_start(view, event)

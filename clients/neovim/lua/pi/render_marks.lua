@@ -117,7 +117,7 @@ function M.marks(block, height)
     marks[#marks + 1] = { row = 0, column = 0, virt_text = { icon }, virt_text_pos = "inline", right_gravity = false }
   end
   if detail ~= "" then
-    marks[#marks + 1] = { row = 0, column = 0, virt_text = { { "  " .. detail, "PiDetail" } }, virt_text_pos = "eol" }
+    marks[#marks + 1] = { row = 0, column = 0, virt_text = { { " " .. detail, "PiDetail" } }, virt_text_pos = "eol" }
   end
   return marks
 end

@@ -77,6 +77,7 @@ function role.assistant(view, message)
   view.document:touch(block)
   if message.stopReason == "aborted" then
     M.notice(view, "info", "Stopped.")
+    view.stopped = true
   elseif message.stopReason == "error" then
     M.notice(view, "error", message.errorMessage or "The request failed.")
   elseif message.stopReason == "length" then

@@ -123,13 +123,13 @@ class Screen:
     def type(self, keys: str) -> None:
         self.nvim.input(keys)
 
-    def colour_of(self, words: str) -> dict[str, Any]:
-        """The attributes of the first letter of some words on the screen."""
+    def colour_of(self, words: str) -> str:
+        """The colour of the first letter of some words on the screen, as ``#rrggbb``."""
         self.update()
         for number, row in enumerate(self.cells):
             column = "".join(text or " " for text, _ in row).find(words)
             if column >= 0:
-                return self._highlights[self.cells[number][column][1]]
+                return self._look(self.cells[number][column][1])[0]
         raise AssertionError(f"{words!r} is not on the screen:\n{self.text()}")
 
     def close(self) -> None:
