@@ -131,11 +131,17 @@ export class Questions implements vscode.Disposable {
     });
     try {
       await vscode.window.showTextDocument(await vscode.workspace.openTextDocument(uri), { preview: false });
-      const how = "Send it with the check mark above the editor; closing the editor dismisses the question.";
-      vscode.window.setStatusBarMessage(`${this.#title(params)}. ${how}`, answered);
-      void vscode.window.showInformationMessage(
-        [this.#title(params), params.message, how].filter(Boolean).join(" "),
-      );
+      // Gone with its question, unlike a message; cancelling it dismisses the question.
+      const waiting = {
+        location: vscode.ProgressLocation.Notification,
+        title: [this.#title(params), params.message].filter(Boolean).join(" "),
+        cancellable: true,
+      };
+      void vscode.window.withProgress(waiting, async (progress, cancelled) => {
+        progress.report({ message: "Write it in the editor; the check mark above sends it." });
+        cancelled.onCancellationRequested(() => this.dismiss(uri));
+        await answered;
+      });
       const value = await answered;
       return value === undefined ? { cancelled: true } : { value };
     } finally {
