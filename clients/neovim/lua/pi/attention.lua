@@ -9,7 +9,7 @@ local M = {}
 ---@field session_id string?
 ---@field title string one line
 ---@field show fun(question: pi.Question) ask the person; ends in `settle` or `later`
----@field answer fun(result: table?, err: pi.Error?)
+---@field answer pi.Respond
 ---@field hide? fun() take away what `show` put on the screen
 ---@field over boolean? answered, here or elsewhere
 
@@ -58,7 +58,9 @@ function M.add(question)
   if options.open == "chat" and not showing and in_chat(question) then
     M.show(question)
   elseif options.notify then
-    vim.notify(("pi asks: %s (`:Pi answer`)"):format(question.title), vim.log.levels.WARN)
+    -- More than a line would stop the person until a key is pressed.
+    local title = require("pi.plain").line(question.title, math.max(10, vim.o.columns - 40))
+    vim.notify(("pi asks: %s (`:Pi answer`)"):format(title), vim.log.levels.WARN)
   end
 end
 

@@ -179,7 +179,7 @@ function Chat:status()
   if session.lost then
     return "the daemon is gone", "PiError"
   elseif require("pi.attention").count(session.id) > 0 then
-    return "a question waits for you: :Pi answer", "PiWarning"
+    return "waits for :Pi answer", "PiWarning"
   elseif footer.retry then
     local retry = footer.retry
     return ("try %d of %d in %s: %s"):format(
@@ -212,7 +212,7 @@ function Chat:_about(room)
   parts = vim.tbl_filter(function(part)
     return part ~= ""
   end, parts)
-  while #parts > 1 and vim.fn.strwidth(table.concat(parts, " · ")) > room do
+  while #parts > 0 and vim.fn.strwidth(table.concat(parts, " · ")) > room do
     table.remove(parts, 1)
   end
   return table.concat(parts, " · ")

@@ -10,6 +10,7 @@ local marks = require("pi.render_marks")
 ---@class pi.ChatBuffer
 ---@field buffer integer
 ---@field view pi.View
+---@field private changed fun() called after it was drawn
 local ChatBuffer = {}
 ChatBuffer.__index = ChatBuffer
 

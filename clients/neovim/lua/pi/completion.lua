@@ -87,9 +87,12 @@ end
 ---@param items table[]
 ---@param base string
 local function is_whole(items, base)
-  return vim.iter(items):any(function(item)
-    return item.word == base
-  end)
+  for _, item in ipairs(items) do
+    if item.word == base then
+      return true
+    end
+  end
+  return false
 end
 
 ---Ask for what fits, and call `done` with it if the cursor is still there.

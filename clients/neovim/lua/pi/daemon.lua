@@ -107,7 +107,7 @@ local function capabilities()
   }
 end
 
----@type table<string, fun(params: table, answer: fun(result: table?, err: pi.Error?))>
+---@type table<string, fun(params: table, answer: pi.Respond)>
 local answering = {
   ["permission/request"] = function(...)
     require("pi.permissions").ask(...)

@@ -115,7 +115,7 @@ end
 -- Reading -----------------------------------------------------------------------------------------
 
 ---@param params pi_rpc.ReadDocumentParams
----@param answer fun(result: table?, err: pi.Error?)
+---@param answer pi.Respond
 function M.read(params, answer)
   M.flush()
   local buffer = buffer_of(params.uri)
@@ -127,9 +127,9 @@ function M.read(params, answer)
   -- A NUL is kept as a newline within a line.
   local newlines = select(2, text:gsub("\n", ""))
   if newlines ~= math.max(0, #lines - 1) then
-    return answer(nil, { code = -32603, message = "the buffer holds NUL bytes", data = {} })
+    return answer(nil, require("pi.rpc").refusal("the buffer holds NUL bytes"))
   elseif not require("pi.utf8_text").valid(text) then
-    return answer(nil, { code = -32603, message = "the buffer holds bytes that are no UTF-8", data = {} })
+    return answer(nil, require("pi.rpc").refusal("the buffer holds bytes that are no UTF-8"))
   end
   if #lines > 0 and ends_in_newline(buffer) then
     text = text .. "\n"
@@ -216,7 +216,7 @@ local function apply_all(buffer, edits)
 end
 
 ---@param params pi_rpc.ApplyEditParams
----@param answer fun(result: table?, err: pi.Error?)
+---@param answer pi.Respond
 function M.apply(params, answer)
   M.flush()
   local function refuse(reason)
@@ -250,7 +250,7 @@ end
 -- Saving ------------------------------------------------------------------------------------------
 
 ---@param params pi_rpc.SaveDocumentParams
----@param answer fun(result: table?, err: pi.Error?)
+---@param answer pi.Respond
 function M.save(params, answer)
   local buffer = buffer_of(params.uri)
   if not buffer or vim.api.nvim_buf_get_changedtick(buffer) ~= params.version or vim.bo[buffer].readonly then

@@ -170,7 +170,7 @@ local function show(params)
 end
 
 ---@param params pi_rpc.PermissionRequestParams
----@param answer fun(result: table?, err: pi.Error?)
+---@param answer pi.Respond
 function M.ask(params, answer)
   attention.add({
     request_id = params.requestId,

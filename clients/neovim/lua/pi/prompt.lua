@@ -6,6 +6,7 @@
 local attachments = require("pi.attachments")
 
 ---@class pi.Prompt
+---@field chat pi.Chat
 ---@field buffer integer
 ---@field session pi.Session
 ---@field attached table[]

@@ -18,6 +18,7 @@ local text = require("pi.render_text")
 ---@field streaming? string the message that is streamed
 ---@field speaker? "user"|"assistant" whose header stands last
 ---@field header? pi.Block that header
+---@field stopped? boolean the reply itself says that it was stopped
 ---@field asked string[] what the person has said, oldest first
 ---@field footer {phase?: string, retry?: pi_rpc.AutoRetryStart, queue: pi_rpc.QueueItem[]}
 local View = {}

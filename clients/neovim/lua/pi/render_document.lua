@@ -15,6 +15,7 @@ local text = require("pi.render_text")
 ---@field fold? boolean it can be folded, and stands close to others that can
 ---@field folded? boolean whether its fold is to be closed; nil while it has none
 ---@field gone? boolean forgotten
+---@field [string] any what blocks of its kind have besides
 ---@field held? string line ends that have come and are not drawn yet
 
 ---@class pi.Edit

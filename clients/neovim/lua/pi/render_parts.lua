@@ -126,7 +126,7 @@ end
 
 ---One step of a message that streams.
 ---@param view pi.View
----@param event pi_rpc.AssistantMessageEvent
+---@param event table its `assistantMessageEvent`
 function M.update(view, event)
   local handle = on[event.type]
   if handle then

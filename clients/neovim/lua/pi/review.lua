@@ -98,6 +98,7 @@ end
 ---@param buffer integer
 ---@param right boolean
 local function map(review, buffer, right)
+  ---@type table<string, string>
   local keys = require("pi.config").get().review.keys
   local function set(key, fn, what)
     if key ~= "" then
@@ -129,6 +130,7 @@ end
 local function open_tab(review, edit, number)
   local path = vim.uri_to_fname(edit.uri)
   local name = vim.fn.fnamemodify(path, ":.")
+  ---@type table<string, string>
   local keys = require("pi.config").get().review.keys
   local id = ("pi-review://%s/%d/"):format(review.question.request_id, number)
   local left = scratch(id .. "original/" .. name, edit.oldText or "", path)

@@ -11,7 +11,7 @@ local M = {}
 ---@field message string
 ---@field data { kind: string, [string]: any }
 
----@alias pi.Answer fun(result: table?, err: pi.Error?)
+---@alias pi.Respond fun(result: table?, err: pi.Error?)
 
 ---@class pi.Pending
 ---@field method string
@@ -38,6 +38,13 @@ M.INTERNAL_ERROR = -32603
 ---@return pi.Error
 function M.error(kind, message)
   return { code = 0, message = message, data = { kind = kind } }
+end
+
+---An error that a question of the daemon is answered with.
+---@param message string
+---@return pi.Error
+function M.refusal(message)
+  return { code = M.INTERNAL_ERROR, message = message, data = { kind = "internalError" } }
 end
 
 ---A value without `vim.NIL`: gone from objects, left out of arrays. Changes the value in place.
@@ -74,7 +81,7 @@ end
 
 ---@class pi.Handlers
 ---@field notification fun(method: string, params: table)
----@field request fun(method: string, params: table, answer: pi.Answer): boolean whether it knows the method
+---@field request fun(method: string, params: table, answer: pi.Respond): boolean whether it knows the method
 ---@field exit fun(code: integer, signal: integer, asked: boolean)
 
 ---Start a daemon. Raises when the program cannot be started.
@@ -155,13 +162,14 @@ end
 ---@param callback? fun(err: pi.Error?, result: any)
 ---@return integer? id for `cancel`; nil when the daemon is gone (the callback has been told)
 function Connection:request(method, params, callback)
+  ---@type integer?
   local id
   callback = callback or function() end
   if not self.over then
     local sent
     sent, id = self.client.request(method, object(params), function(err, result)
-      local waiting = self.pending[id]
-      self.pending[id] = nil
+      local waiting = self.pending[assert(id)]
+      self.pending[assert(id)] = nil
       if waiting then
         waiting.callback(M.scrub(err), M.scrub(result))
       end

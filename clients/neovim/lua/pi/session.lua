@@ -28,7 +28,7 @@
 ---@field key integer
 ---@field state pi_rpc.SessionState
 ---@field queue pi_rpc.Queue
----@field readonly boolean opened only to look, because another process writes it
+---@field ["readonly"] boolean opened only to look, because another process writes it
 ---@field closed boolean? it is closed here
 ---@field lost boolean the daemon is gone and this session with it, so far
 ---@field message_limit? integer how many messages a snapshot has, where it is not the option's number
@@ -372,7 +372,7 @@ function Session:branch(params, callback)
 end
 
 ---@param params { entryId?: string, position?: "before"|"at" }
----@param callback fun(err: pi.Error?, result: pi_rpc.ForkResult?, fork: pi.Session?)
+---@param callback fun(err: pi.Error?, result: pi_rpc.SessionForkResult?, fork: pi.Session?)
 function Session:fork(params, callback)
   return self:request("session/fork", params, function(err, result)
     if err then
