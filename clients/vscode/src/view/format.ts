@@ -50,3 +50,12 @@ export function baseName(path: string): string {
 function trim(value: number): string {
   return value >= 100 ? value.toFixed(0) : value.toFixed(1).replace(/\.0$/, "");
 }
+
+// What does not print, turns the direction of text round, or looks like nothing.
+const UNSEEN =
+  /[^\P{C}\n\t]|[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2028\u2029\u3164\ufe00-\ufe0f\uffa0]/gu;
+
+/** A text of a model as it is to be read before it is allowed: what cannot be seen is written out. */
+export function plainly(text: string): string {
+  return text.replace(UNSEEN, (unseen) => `\\u{${unseen.codePointAt(0)?.toString(16)}}`);
+}

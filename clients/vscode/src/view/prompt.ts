@@ -1,5 +1,7 @@
 /** The prompt box without its box: what is being completed, what will be sent, what was sent before. */
 
+import type { HostCommand } from "../shared/messages";
+
 /** What the caret stands in. */
 export interface Completing {
   kind: "file" | "command";
@@ -44,15 +46,31 @@ export function fitting<T extends { name: string; description?: string }>(comman
   return commands.filter((one) => rank(one) < 2).sort((a, b) => rank(a) - rank(b));
 }
 
-/** What a text means: a shell command (`!` tells the model of it, `!!` does not), or a message. */
-export function meaningOf(
-  text: string,
-): { kind: "bash"; command: string; excludeFromContext: boolean } | { kind: "message"; text: string } | null {
+/** Commands of ours that can be written as well as clicked. One of the daemon's with the same name comes first. */
+export const OWN_COMMANDS: { name: string; description: string; command: HostCommand }[] = [
+  { name: "new", description: "Begin a new session", command: "newSession" },
+  { name: "resume", description: "Open another session", command: "openSession" },
+  { name: "name", description: "Name this session", command: "renameSession" },
+  { name: "compact", description: "Shorten the conversation", command: "compact" },
+  { name: "model", description: "Choose the model", command: "pickModel" },
+  { name: "thinking", description: "Choose how much the model thinks", command: "pickThinking" },
+  { name: "permissions", description: "Choose what is asked about", command: "pickPermissionMode" },
+];
+
+export type Meaning =
+  | { kind: "bash"; command: string; excludeFromContext: boolean }
+  | { kind: "own"; command: HostCommand }
+  | { kind: "message"; text: string };
+
+/** What a text means: a shell command (`!` tells the model of it, `!!` does not), a command of ours, or a message. */
+export function meaningOf(text: string, daemonCommands: { name: string }[] = []): Meaning | null {
   const trimmed = text.trim();
   if (trimmed === "") return null;
   const bash = /^(!!?)\s*(\S[\s\S]*)$/.exec(trimmed);
   if (bash) return { kind: "bash", command: bash[2] ?? "", excludeFromContext: bash[1] === "!!" };
-  return { kind: "message", text: trimmed };
+  const own = OWN_COMMANDS.find(({ name }) => trimmed === `/${name}`);
+  const isOurs = own && !daemonCommands.some(({ name }) => name === own.name);
+  return isOurs ? { kind: "own", command: own.command } : { kind: "message", text: trimmed };
 }
 
 /** Texts that were sent, to be had again with the arrow keys. */

@@ -160,6 +160,14 @@ function titleOf(name: string, args: Record<string, unknown>): string {
   return about === undefined ? name : `${name} ${about}`;
 }
 
+/** Arguments for people: a line for each, texts as they are. */
+export function argsText(args: Record<string, unknown>): string {
+  const shown = (value: unknown) => (typeof value === "string" ? value : JSON.stringify(value, null, 2));
+  return Object.entries(args)
+    .map(([name, value]) => `${name}: ${shown(value)}`)
+    .join("\n");
+}
+
 function parseText(json: string): string {
   try {
     return String(JSON.parse(json));

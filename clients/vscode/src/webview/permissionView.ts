@@ -1,8 +1,8 @@
 /** A permission request inside of its tool's card: what would happen, what can be answered, what is remembered. */
 import type { PermissionChoice } from "../generated/protocol";
-import { count } from "../view/format";
+import { count, plainly } from "../view/format";
 import type { Asked } from "../view/rows";
-import { isRecord } from "../view/tools";
+import { argsText, isRecord } from "../view/tools";
 import { button, h, show } from "./dom";
 import type { Host } from "./host";
 import { icon } from "./icons";
@@ -25,11 +25,17 @@ export function permissionView(asked: Asked, host: Host): HTMLElement {
     host.post({ type: "answer", requestId: request.requestId, optionId, ...(feedback ? { feedback } : {}) });
   };
   if (request.reason) element.append(h("p", { class: "asked-reason" }, request.reason));
-  const command = isRecord(request.args) ? request.args.command : undefined;
-  if (typeof command === "string")
-    element.append(h("pre", { class: "asked-command", tabindex: "0" }, command));
+  const whole = wholeOf(request);
+  if (whole !== null) element.append(h("pre", { class: "asked-command", tabindex: "0" }, plainly(whole)));
   element.append(choices(asked, host, answer), remembered(request.options, answer));
   return element;
+}
+
+// All of what is asked about: the title is a line and may be cut. Edits are shown as the changes that they are.
+function wholeOf({ kind, args, edits }: Asked["request"]): string | null {
+  if (isRecord(args) && typeof args.command === "string") return args.command;
+  if (kind === "edit" && edits && edits.length > 0) return null;
+  return isRecord(args) && Object.keys(args).length > 0 ? argsText(args) : null;
 }
 
 function choices(asked: Asked, host: Host, answer: (id: string, feedback?: string) => void): HTMLElement {
@@ -83,7 +89,7 @@ function remembered(options: PermissionChoice[], answer: (id: string) => void): 
   const lasting = options.filter((option) => kinds.includes(option.kind));
   const list = h("div", { class: "asked-lasting" });
   for (const option of lasting) {
-    const rule = option.rule === undefined ? [] : [": ", ...inCode(option.rule)];
+    const rule = option.rule === undefined ? [] : [": ", ...inCode(plainly(option.rule))];
     const act = () => answer(option.id);
     list.append(
       h("button", { type: "button", class: "asked-choice", on: { click: act } }, option.name, ...rule),

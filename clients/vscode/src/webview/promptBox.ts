@@ -2,7 +2,16 @@
 import type { CommandEntry, FoundFile, ImageBlock, QueueItem } from "../generated/protocol";
 import type { Attachment, Draft } from "../shared/messages";
 import { labelOf } from "../view/attachments";
-import { type Completing, complete, completingAt, fitting, History, joined, meaningOf } from "../view/prompt";
+import {
+  type Completing,
+  complete,
+  completingAt,
+  fitting,
+  History,
+  joined,
+  meaningOf,
+  OWN_COMMANDS,
+} from "../view/prompt";
 import { attachmentChip } from "./chips";
 import { type Choice, CompletionList } from "./completion";
 import { h, iconButton, show } from "./dom";
@@ -56,7 +65,11 @@ export class PromptBox {
     this.input.addEventListener("input", () => this.changed());
     this.input.addEventListener("blur", () => this.completion.close());
     this.input.addEventListener("paste", (event) => this.paste(event));
-    this.element.addEventListener("dragover", (event) => event.preventDefault());
+    this.element.addEventListener("dragover", (event) => {
+      event.preventDefault();
+      this.element.classList.add("dropping");
+    });
+    this.element.addEventListener("dragleave", () => this.element.classList.remove("dropping"));
     this.element.addEventListener("drop", (event) => this.drop(event));
     this.setState(false, false);
     this.drawChips();
@@ -133,8 +146,9 @@ export class PromptBox {
   /** Sends what is written; while a run goes on it steers, or follows up. */
   send(followUp: boolean): void {
     if (this.isEmpty || this.input.disabled) return;
-    const meaning = meaningOf(this.input.value);
-    if (meaning?.kind === "bash") this.actions.bash(meaning.command, meaning.excludeFromContext);
+    const meaning = meaningOf(this.input.value, this.commands);
+    if (meaning?.kind === "own") this.host.post({ type: "command", command: meaning.command });
+    else if (meaning?.kind === "bash") this.actions.bash(meaning.command, meaning.excludeFromContext);
     else {
       const draft: Draft = { text: meaning?.text ?? "" };
       if (this.attachments.length > 0) draft.attachments = this.attachments;
@@ -190,7 +204,9 @@ export class PromptBox {
   private suggest(): void {
     if (!this.completing) this.completion.close();
     else if (this.completing.kind === "command") {
-      this.completion.open(fitting(this.commands, this.completing.query).slice(0, 20).map(commandChoice));
+      const ours = OWN_COMMANDS.filter(({ name }) => !this.commands.some((one) => one.name === name));
+      const all: CommandHint[] = [...this.commands, ...ours];
+      this.completion.open(fitting(all, this.completing.query).slice(0, 20).map(commandChoice));
     } else this.host.post({ type: "searchFiles", id: ++this.search, query: this.completing.query });
   }
 
@@ -223,6 +239,7 @@ export class PromptBox {
 
   private drop(event: DragEvent): void {
     event.preventDefault();
+    this.element.classList.remove("dropping");
     if (!event.dataTransfer) return;
     const uris = urisOfTransfer(event.dataTransfer);
     if (uris.length > 0) this.host.post({ type: "dropped", uris });
@@ -280,7 +297,9 @@ function fileChoice(file: FoundFile): Choice {
   return { value: path, label: name, detail, icon: icon(folder ? "folder" : "file"), more: folder };
 }
 
-function commandChoice(command: CommandEntry): Choice {
+type CommandHint = Pick<CommandEntry, "name" | "description" | "argumentHint">;
+
+function commandChoice(command: CommandHint): Choice {
   const hint = [command.argumentHint, command.description].filter(Boolean).join(" · ");
   return { value: command.name, label: `/${command.name}`, detail: hint, icon: icon("spark"), more: false };
 }

@@ -27,7 +27,16 @@ export function drawBanners(
       actions,
     });
   }
+  if (isDrawn(into, all)) return;
   into.replaceChildren(...all.map((banner) => bannerView(banner, host)));
+}
+
+// What stands there already is left alone: it may have the focus, and an alert would be read out once more.
+function isDrawn(into: HTMLElement, shown: unknown): boolean {
+  const drawn = JSON.stringify(shown);
+  if (into.dataset.drawn === drawn) return true;
+  into.dataset.drawn = drawn;
+  return false;
 }
 
 function bannerView(banner: Banner, host: Host): HTMLElement {
@@ -46,6 +55,8 @@ function bannerView(banner: Banner, host: Host): HTMLElement {
 /** Messages that wait to be delivered. */
 export function drawQueue(into: HTMLElement, items: QueueItem[], readOnly: boolean, host: Host): void {
   show(into, items.length > 0);
+  const seen = items.map(({ id, text, images }) => [id, text, images?.length ?? 0]);
+  if (isDrawn(into, [readOnly, seen])) return;
   into.replaceChildren(...items.map((item) => queueItem(item, readOnly, host)));
 }
 
@@ -69,9 +80,8 @@ function queueItem(item: QueueItem, readOnly: boolean, host: Host): HTMLElement 
 
 /** A request that waits where it is not seen. */
 export function drawWaiting(into: HTMLElement, title: string | null, reveal: () => void): void {
-  if (into.dataset.title === (title ?? "")) return;
-  into.dataset.title = title ?? "";
   show(into, title !== null);
+  if (isDrawn(into, title)) return;
   const text = h("span", { class: "banner-text" }, `pi asks: ${title}`);
   into.replaceChildren(icon("shield"), text, button("Show", reveal, "primary"));
 }

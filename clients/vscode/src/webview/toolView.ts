@@ -1,8 +1,9 @@
 /** The card of a tool call: what it is, how it went, what it printed or changed. */
 import { parseDiff } from "../view/diff";
-import { duration } from "../view/format";
+import { duration, plainly } from "../view/format";
 import { proposal } from "../view/proposal";
 import type { ToolRow } from "../view/rows";
+import { argsText } from "../view/tools";
 import { copyButton } from "./code";
 import { diffView } from "./diffView";
 import { button, h, iconButton, link, setExpanded, show } from "./dom";
@@ -18,6 +19,7 @@ const ICONS: Record<string, IconName> = { read: "read", edit: "edit", execute: "
 const FEW_LINES = 8;
 const MANY_LINES = 30;
 const FEW_DIFF_LINES = 16;
+const MOST_ARGS = 1_000;
 
 export function toolView(row: ToolRow, host: Host, folds: Folds): RowView {
   const mark = h("span", { class: "tool-mark" });
@@ -27,7 +29,8 @@ export function toolView(row: ToolRow, host: Host, folds: Folds): RowView {
   const toggle = h("button", { class: "tool-toggle", type: "button" }, mark, title, meta, chevron);
   const files = h("div", { class: "tool-files" });
   const asked = h("div", { class: "tool-asked" });
-  const body = h("div", { class: "tool-body" });
+  const args = h("pre", { class: "tool-args" });
+  const body = h("div", { class: "tool-body" }, args);
   const element = h(
     "div",
     { class: "tool-row" },
@@ -56,7 +59,7 @@ export function toolView(row: ToolRow, host: Host, folds: Folds): RowView {
         ? spinner()
         : icon(waits() ? "shield" : failed ? "error" : (ICONS[row.tool] ?? "tool")),
     );
-    title.textContent = row.title;
+    title.textContent = plainly(row.title);
     title.classList.toggle("mono", row.tool === "execute");
     toggle.title = row.title;
     meta.textContent = metaOf(row, waits());
@@ -86,6 +89,13 @@ export function toolView(row: ToolRow, host: Host, folds: Folds): RowView {
     // What would change is read before it is answered; what came of it stands above the output.
     if (waits()) element.append(asked);
     else element.insertBefore(asked, body);
+  };
+
+  // Of a tool that is not known, the title says little.
+  const drawArgs = () => {
+    const text = row.tool === "other" && !waits() ? argsText(row.args) : "";
+    args.textContent = text.length > MOST_ARGS ? `${text.slice(0, MOST_ARGS)}…` : text;
+    show(args, text !== "");
   };
 
   const drawOutput = () => {
@@ -118,6 +128,7 @@ export function toolView(row: ToolRow, host: Host, folds: Folds): RowView {
     const open = isOpen();
     show(body, open);
     if (!open) return;
+    drawArgs();
     drawPatch();
     drawOutput();
     if (row.images.length !== drawnImages) {

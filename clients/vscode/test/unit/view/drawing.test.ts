@@ -143,6 +143,20 @@ test("the whole of a command is shown before it is allowed", () => {
   assert.equal(card.querySelector("pre")?.textContent, "cat valve.txt; rm -rf /");
 });
 
+test("all arguments of a tool that is not known are shown before it is allowed", () => {
+  const args = { url: "https://example.org", body: { secret: 1 } };
+  const request = { ...asked(), kind: "other" as const, toolName: "post", title: "post", args };
+  const shown = permissionView({ request }, new NotedHost()).querySelector("pre")?.textContent ?? "";
+  assert.match(shown, /url: https:\/\/example\.org/);
+  assert.match(shown, /"secret": 1/);
+});
+
+test("what cannot be seen in a command is written out", () => {
+  const request = { ...asked(), args: { command: "echo \u202e'fr mr\u200b' \u001b[8m\n\ttrue" } };
+  const card = permissionView({ request }, new NotedHost());
+  assert.equal(card.querySelector("pre")?.textContent, "echo \\u{202e}'fr mr\\u{200b}' \\u{1b}[8m\n\ttrue");
+});
+
 test("options of a kind that is not known are left out", () => {
   const request = asked();
   const options = [
@@ -286,14 +300,26 @@ test("files that were found for an earlier question are not offered", () => {
 
 test("commands are offered, and Escape closes the list before it stops a run", () => {
   const { box, done } = promptBox();
-  box.setCommands([{ name: "review", source: "prompt", description: "Looks at it" }]);
+  box.setCommands([{ name: "deploy", source: "prompt", description: "Brings it out" }]);
   box.setState(true, false);
-  type(box.input, "/re");
+  type(box.input, "/dep");
   assert.equal(box.element.querySelectorAll("[role=option]").length, 1);
   press(box.input, "Escape");
   assert.deepEqual(done, []);
   press(box.input, "Escape");
   assert.deepEqual(done, ["stop"]);
+});
+
+test("commands of ours are run, unless the daemon has one of that name", () => {
+  const { box, host, done } = promptBox();
+  type(box.input, "/mod");
+  press(box.input, "Enter");
+  press(box.input, "Enter");
+  assert.deepEqual(host.posted.at(-1), { type: "command", command: "pickModel" });
+  box.setCommands([{ name: "model", source: "prompt" }]);
+  type(box.input, "/model ");
+  press(box.input, "Enter");
+  assert.deepEqual(done, [["prompt", { text: "/model" }]]);
 });
 
 test("attachments are seen, can be taken off, and go with the message", () => {
