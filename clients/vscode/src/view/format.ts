@@ -51,9 +51,8 @@ function trim(value: number): string {
   return value >= 100 ? value.toFixed(0) : value.toFixed(1).replace(/\.0$/, "");
 }
 
-// What does not print, turns the direction of text round, or looks like nothing.
-const UNSEEN =
-  /[^\P{C}\n\t]|[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2028\u2029\u3164\ufe00-\ufe0f\uffa0]/gu;
+// What does not print, turns the direction of text round, or looks like nothing; what colours an emoji is left.
+const UNSEEN = /(?!\ufe0f)(?:[^\P{C}\n\t]|\p{DI}|[\u2028\u2029])/gu;
 
 /** A text of a model as it is to be read before it is allowed: what cannot be seen is written out. */
 export function plainly(text: string): string {
