@@ -66,14 +66,11 @@ def test_a_conversation_stands_beside_the_text(stage: Stage) -> None:
         "│",
         "│",
         "│The valve is red.",
-        "│",
-        "│~",
-        "│~",
+        *["│"] * 4,
         "│pi-chat",
         "│ >",
         f"│{EMPTY}",
         "│~",
-        "",
         "",
     ]
 

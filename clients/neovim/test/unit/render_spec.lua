@@ -402,18 +402,15 @@ test("the title of a call says its state, and a diff has its colours", function(
   for _, mark in ipairs(marks.marks(block, view.document.height(block))) do
     groups[#groups + 1] = { mark.row, mark.hl_group or mark.conceal_lines and "fence" or mark.virt_text[1][2] }
   end
-  t.eq(
-    groups,
-    {
-      { 0, "PiTool" },
-      { 3, "PiRemoved" },
-      { 4, "PiAdded" },
-      { 1, "fence" },
-      { 5, "fence" },
-      { 0, "PiDone" },
-      { 0, "PiDetail" },
-    }
-  )
+  t.eq(groups, {
+    { 0, "PiTool" },
+    { 3, "PiRemoved" },
+    { 4, "PiAdded" },
+    { 1, "fence" },
+    { 5, "fence" },
+    { 0, "PiDone" },
+    { 0, "PiDetail" },
+  })
 end)
 
 test("a reply's header tells what it has taken and cost, over all its turns", function(t)
