@@ -87,8 +87,8 @@ add()
 
 section("BEGIN", "pi-begin")
 fill(
-  "The plugin draws what the daemon `pi-rpc` says, which it starts when it is first needed. Install that with"
-    .. " `pip install pi-rpc`, look at `:checkhealth pi`, then open the chat with `:Pi` and say what is to be done."
+  "The plugin draws what the daemon `pi-rpc` says, which it starts when it is first needed. Install that"
+    .. " (`pipx install .` in a checkout), look at `:checkhealth pi`, then open the chat with `:Pi` and say what is to be done."
     .. " Without a key, `:Pi auth` sets one, and `:Pi model` chooses a model.",
   0
 )

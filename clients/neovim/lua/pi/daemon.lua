@@ -5,6 +5,8 @@
 local M = {}
 
 M.OLDEST = "0.1.0"
+local UPGRADE =
+  "Install it anew (`pipx install --force .` in the checkout that the plugin is from), then `:Pi restart`."
 -- More deaths than these within the time, and it is started again only when somebody wants something.
 local DEATHS, WITHIN_MS = 4, 180000
 
@@ -31,11 +33,22 @@ function M.log_file()
   return vim.fs.joinpath(vim.fn.stdpath("log") --[[@as string]], "pi-rpc.log")
 end
 
+---The program: as it is configured, or where `pip` and `pipx` put it when that is not on the PATH.
+---@return string? path nil when it is not there
+function M.program()
+  local program = require("pi.config").get().command[1]
+  for _, path in ipairs({ program, vim.fs.joinpath(vim.uv.os_homedir(), ".local", "bin", program) }) do
+    if vim.fn.executable(path) == 1 then
+      return path
+    end
+  end
+end
+
 ---The library would take every line of standard error for an error of its own: a shell, which the daemon then takes
 ---the place of, sends it to our log.
 ---@return string[]
 local function command()
-  local argv = vim.list_extend({}, require("pi.config").get().command)
+  local argv = vim.list_extend({ M.program() }, require("pi.config").get().command, 2)
   argv[#argv + 1] = "--stdio"
   if vim.fn.has("win32") == 1 then
     return vim.list_extend(argv, { "--log-file", M.log_file() })
@@ -61,11 +74,10 @@ end
 ---Why the daemon cannot be used, in words with the way out; nil when nothing speaks against it.
 ---@return string?
 function M.obstacle()
-  local program = require("pi.config").get().command[1]
-  if vim.fn.executable(program) == 0 then
+  if not M.program() then
     local way =
-      "Install it with `pip install pi-rpc` (or `uv tool install pi-rpc`), or name it in the option `command`;"
-    return ("%s is not there. %s `:checkhealth pi` tells more."):format(program, way)
+      "Install it (in a checkout of the project: `pipx install .`), or say where it is in the option `command`;"
+    return ("%s is not there. %s `:checkhealth pi` tells more."):format(require("pi.config").get().command[1], way)
   end
 end
 
@@ -76,10 +88,7 @@ function M.unfit(result)
   local version = result.serverInfo and result.serverInfo.version or "?"
   local ok, parsed = pcall(vim.version.parse, version)
   if not ok or not parsed or vim.version.lt(parsed, M.OLDEST) then
-    return ("pi-rpc %s is too old for this plugin, which needs %s or later: `pip install --upgrade pi-rpc`."):format(
-      version,
-      M.OLDEST
-    )
+    return ("pi-rpc %s is too old for this plugin, which needs %s or later. %s"):format(version, M.OLDEST, UPGRADE)
   end
   local known = {}
   for _, name in ipairs(vim.tbl_get(result, "capabilities", "pi", "methods") or {}) do
@@ -87,10 +96,7 @@ function M.unfit(result)
   end
   for _, name in ipairs({ "session/new", "session/events", "checkpoint/list", "permission/list" }) do
     if not known[name] then
-      return ("pi-rpc %s does not know %s, which this plugin needs: `pip install --upgrade pi-rpc`."):format(
-        version,
-        name
-      )
+      return ("pi-rpc %s does not know %s, which this plugin needs. %s"):format(version, name, UPGRADE)
     end
   end
 end

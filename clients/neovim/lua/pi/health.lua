@@ -51,8 +51,7 @@ local function check_program()
     vim.health.error(obstacle)
     return false
   end
-  local program = require("pi.config").get().command[1]
-  vim.health.ok(("the daemon is %s"):format(vim.fn.exepath(program)))
+  vim.health.ok(("the daemon is %s"):format(vim.fn.exepath(assert(daemon.program()))))
   -- The handshake; a daemon that is too old is told of here and ended.
   local _, err = ask("ping")
   local greeting = daemon.greeting()

@@ -27,7 +27,7 @@ test("a missing program is told with the way to get it", function(t)
     require("pi.sessions").new(nil, done)
   end)
   t.eq(err.data.kind, "noDaemon")
-  t.match(err.message, "pip install pi%-rpc")
+  t.match(err.message, "pipx install %.")
 end)
 
 test("a daemon that cannot begin is told of with its last words", function(t)
@@ -75,7 +75,7 @@ while True:
     return t.messages[1]
   end)
   t.match(t.messages[1], "0%.0%.3 is too old")
-  t.match(t.messages[1], "pip install %-%-upgrade pi%-rpc")
+  t.match(t.messages[1], "pipx install %-%-force")
   t.ok(not require("pi.daemon").running())
 end)
 
