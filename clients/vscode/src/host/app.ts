@@ -191,6 +191,7 @@ export class App implements vscode.Disposable {
     daemon.onFail((failure) => {
       this.sessions.forgetAll();
       const { error, crashed } = failure;
+      for (const chat of this.chats.all) chat.post({ type: "gone" });
       this.chats.banner("daemon", {
         severity: "error",
         text: error.message,

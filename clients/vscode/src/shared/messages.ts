@@ -99,6 +99,8 @@ export type HostMessage =
   | { type: "resolved"; requestId: string; reason: string; answer?: string }
   /** The person reviews the edits of a request in a diff editor: how many hunks there are and are left out. */
   | { type: "review"; requestId: string; hunks: number; rejected: number; edited: boolean }
+  /** The daemon is not there any more: nothing goes on, and what waited in its queue is in the view alone. */
+  | { type: "gone" }
   /** All banners that hold. The view has one of its own for `interrupted` and for `readOnly`. */
   | { type: "banners"; banners: Banner[] }
   /** What `/name` calls up; sent at first and after `commands_changed`. */
@@ -117,6 +119,8 @@ export type HostMessage =
   | { type: "refused"; clientMessageId: string; error: string; kind?: string }
   /** A `bash` request of the person ended without a message of its own: refused, or failed. */
   | { type: "bashRefused"; token: string; error: string }
+  /** The daemon is gone: nothing goes on any more. `session` follows when there is another one. */
+  | { type: "gone" }
   /** Put the caret into the prompt box. */
   | { type: "focus" }
   /** Settings that change what is drawn. */

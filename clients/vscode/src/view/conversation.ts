@@ -10,6 +10,7 @@ import type {
   AgentEventParams,
   Message,
   PermissionRequestParams,
+  QueueItem,
   SessionMessagesResult,
   SessionState,
 } from "../generated/protocol";
@@ -81,6 +82,16 @@ export class Conversation {
     this.header++;
   }
 
+  /** The daemon ended: nothing goes on. Gives what had been waiting, which nobody else has now. */
+  gone(): QueueItem[] {
+    const items = this.state?.queue.items ?? [];
+    const queue = { steering: [], followUp: [], items: [] };
+    if (this.state) this.state = { ...this.state, phase: "idle", isStreaming: false, queue };
+    this.transcript.stopCalls();
+    this.header++;
+    return items;
+  }
+
   /** Puts a page of older messages before the rest. */
   older(page: SessionMessagesResult): void {
     this.hasOlder = page.hasMore && page.entryIds.length > 0;
@@ -148,6 +159,16 @@ export class Conversation {
     if (!row?.asked) return;
     row.asked.review = { hunks, rejected, edited };
     row.version++;
+  }
+
+  /** The daemon is gone: what was going on is not any more, and nobody waits for an answer. */
+  gone(): void {
+    this.change({ phase: "idle", isStreaming: false });
+    this.retryEnd();
+    this.transcript.close();
+    for (const requestId of this.asked.keys()) this.resolved(requestId, "aborted");
+    for (const token of this.commands.keys()) this.bashRefused(token, "pi-rpc has ended.");
+    for (const clientMessageId of this.sent.keys()) this.refused(clientMessageId);
   }
 
   /** An event of the session, in order. Those that the snapshot holds are passed over. */

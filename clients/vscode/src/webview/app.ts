@@ -106,12 +106,18 @@ export class App {
       case "review":
         this.conversation.review(message.requestId, message.hunks, message.rejected, message.edited);
         break;
+      case "gone":
+        this.prompt.giveBack(this.conversation.gone());
+        break;
       case "banners":
         this.hostBanners = message.banners;
         this.drawnHeader = -1;
         break;
       case "recent":
         this.showEmpty(message.sessions);
+        break;
+      case "gone":
+        this.conversation.gone();
         break;
       case "refused":
         this.refused(message.clientMessageId, message.error);

@@ -49,7 +49,8 @@ function bannerView(banner: Banner, host: Host): HTMLElement {
   );
   const role = banner.severity === "error" ? "alert" : "status";
   const props = { class: `banner ${banner.severity}`, role };
-  return h("div", props, icon(banner.severity), h("span", { class: "banner-text" }, banner.text), ...buttons);
+  const text = h("span", { class: "banner-text" }, banner.text);
+  return h("div", props, icon(banner.severity), text, h("div", { class: "banner-actions" }, ...buttons));
 }
 
 /** Messages that wait to be delivered. */

@@ -66,11 +66,11 @@ scene(
     const chat = await window.openChat();
     await chat.send("Louder, please");
     await chat.permission("pump.txt").waitFor();
-    const proposed = window.page.locator(".diffEditor .editor.modified");
-    await proposed.getByText("LINE 19").waitFor();
+    const proposed = window.page.locator(".monaco-diff-editor .modified .view-line");
+    await proposed.filter({ hasText: "LINE 19" }).waitFor();
     await window.picture("review-dark");
     assert.equal(readFileSync(join(folder, "pump.txt"), "utf8"), `${TWENTY.join("\n")}\n`);
-    await proposed.getByText("LINE 2", { exact: true }).click();
+    await proposed.filter({ hasText: /^LINE.2$/ }).click();
     await window.run("pi: Reject the Change at the Cursor");
     await chat.permission("pump.txt").getByRole("button", { name: "Allow 1 of 2 hunks" }).waitFor();
     await window.run("pi: Accept Proposed Edit");

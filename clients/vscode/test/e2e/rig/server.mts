@@ -53,6 +53,7 @@ const QUIET = {
   "git.enabled": false,
   "files.autoSave": "off",
   "editor.minimap.enabled": false,
+  "workbench.reduceMotion": "on",
 };
 
 async function freePort(): Promise<number> {

@@ -80,15 +80,10 @@ export class Window {
     await entry.click();
   }
 
-  /** Show the chat in the side bar, if it is not there yet. */
+  /** Show the chat in the side bar. */
   async openChat(): Promise<Chat> {
-    const tab = this.page.locator(".activitybar .action-item", {
-      has: this.page.locator("[aria-label^='pi']"),
-    });
-    if (!((await tab.first().getAttribute("class")) ?? "").includes("checked")) await tab.first().click();
+    await this.run("pi: Focus Chat");
     await this.chat.ready();
-    // Or the name of the button would hover over the chat.
-    await this.page.mouse.move(640, 400);
     return this.chat;
   }
 

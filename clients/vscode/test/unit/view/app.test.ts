@@ -80,6 +80,15 @@ test("the state of a run is seen: what waits, what goes on, what is asked, and w
   assert.deepEqual(host.posted.at(-1), { type: "stop" });
 });
 
+test("after the daemon has ended nothing goes on, and what waited is in the prompt box", async () => {
+  const { root, app, input } = await started(...running());
+  app.take({ type: "gone" });
+  await drawn();
+  assert.deepEqual(shown(root, ".queue-item"), []);
+  assert.deepEqual(shown(root, ".activity"), []);
+  assert.equal(input.value, "Only the valve, not the pump.\n\nThen write the changelog.");
+});
+
 test("an interrupted session offers to go on, a locked one says that it is read-only", async () => {
   const interrupted = await started({
     type: "session",
