@@ -119,8 +119,6 @@ export type HostMessage =
   | { type: "refused"; clientMessageId: string; error: string; kind?: string }
   /** A `bash` request of the person ended without a message of its own: refused, or failed. */
   | { type: "bashRefused"; token: string; error: string }
-  /** The daemon is gone: nothing goes on any more. `session` follows when there is another one. */
-  | { type: "gone" }
   /** Put the caret into the prompt box. */
   | { type: "focus" }
   /** Settings that change what is drawn. */

@@ -86,9 +86,11 @@ export class Conversation {
   gone(): QueueItem[] {
     const items = this.state?.queue.items ?? [];
     const queue = { steering: [], followUp: [], items: [] };
-    if (this.state) this.state = { ...this.state, phase: "idle", isStreaming: false, queue };
-    this.transcript.stopCalls();
-    this.header++;
+    this.change({ phase: "idle", isStreaming: false, queue });
+    this.retryEnd();
+    this.transcript.close();
+    for (const requestId of this.asked.keys()) this.resolved(requestId, "aborted");
+    for (const token of this.commands.keys()) this.bashRefused(token, "pi-rpc has ended.");
     return items;
   }
 
@@ -159,16 +161,6 @@ export class Conversation {
     if (!row?.asked) return;
     row.asked.review = { hunks, rejected, edited };
     row.version++;
-  }
-
-  /** The daemon is gone: what was going on is not any more, and nobody waits for an answer. */
-  gone(): void {
-    this.change({ phase: "idle", isStreaming: false });
-    this.retryEnd();
-    this.transcript.close();
-    for (const requestId of this.asked.keys()) this.resolved(requestId, "aborted");
-    for (const token of this.commands.keys()) this.bashRefused(token, "pi-rpc has ended.");
-    for (const clientMessageId of this.sent.keys()) this.refused(clientMessageId);
   }
 
   /** An event of the session, in order. Those that the snapshot holds are passed over. */

@@ -125,6 +125,16 @@ export class Transcript {
     for (const row of this.calls.values()) stopCall(row);
   }
 
+  /** Nothing more is added to what was being written. */
+  close(): void {
+    this.stopCalls();
+    for (const row of this.rows()) {
+      if ((row.kind !== "text" && row.kind !== "thinking") || !row.open) continue;
+      row.open = false;
+      row.version++;
+    }
+  }
+
   /** A name for a row that no message names. */
   newKey(): string {
     return `n:${++this.made}`;

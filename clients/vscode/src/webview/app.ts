@@ -116,9 +116,6 @@ export class App {
       case "recent":
         this.showEmpty(message.sessions);
         break;
-      case "gone":
-        this.conversation.gone();
-        break;
       case "refused":
         this.refused(message.clientMessageId, message.error);
         break;

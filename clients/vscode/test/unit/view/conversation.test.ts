@@ -252,6 +252,24 @@ test("a long reply grows in its last row alone", () => {
   assert.ok(conversation.rows().length > 10);
 });
 
+test("when the daemon is gone, nothing goes on and nothing waits any more", () => {
+  const { events, permissions } = recorded("permissions");
+  const conversation = beginning(events[0]?.sessionId ?? "");
+  conversation.apply({
+    sessionId: conversation.state?.sessionId ?? "",
+    seq: 0.5,
+    event: { type: "session_changed", phase: "turn" },
+  });
+  const [ask] = permissions;
+  assert.ok(ask);
+  conversation.permission(ask);
+  conversation.runs("b", "sleep 9", false);
+  conversation.gone();
+  assert.equal(conversation.running, false);
+  assert.deepEqual(conversation.waiting(), []);
+  assert.deepEqual(words(conversation), ["tool: edit valve.txt stopped: ", "bash: sleep 9 stopped: "]);
+});
+
 test("events of another session are not shown", () => {
   const conversation = beginning("mine");
   conversation.apply({
