@@ -88,7 +88,8 @@ add()
 section("BEGIN", "pi-begin")
 fill(
   "The plugin draws what the daemon `pi-rpc` says, which it starts when it is first needed. Install that"
-    .. " (`pipx install .` in a checkout), look at `:checkhealth pi`, then open the chat with `:Pi` and say what is to be done."
+    .. " (`pipx install .` in a checkout), look at `:checkhealth pi`, then open the chat with `:Pi` and say what is"
+    .. " to be done."
     .. " Without a key, `:Pi auth` sets one, and `:Pi model` chooses a model.",
   0
 )

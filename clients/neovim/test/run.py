@@ -2,8 +2,8 @@
 
     python test/run.py --pi-rpc PROGRAM --nvim NVIM [--nvim NVIM …] [PART …]
 
-``PART`` picks tests whose file name holds it. Every file has a process, a home and a directory of its own. The last
-line is ``N passed, N failed``."""
+``PART`` picks tests whose file name holds it. Every file has a process, a home and a directory of
+its own. The last line is ``N passed, N failed``."""
 
 import argparse
 import os
@@ -71,7 +71,9 @@ def run_screens(arguments: argparse.Namespace, nvim: str) -> tuple[int, int, str
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=short"]
     _, output = run([*command, *map(str, files)], arguments, nvim)
     counts = {
-        word: sum(int(each) for each in re.findall(rf"(\d+) {word}", output.strip().split("\n")[-1]))
+        word: sum(
+            int(each) for each in re.findall(rf"(\d+) {word}", output.strip().split("\n")[-1])
+        )
         for word in ("passed", "failed", "error", "skipped")
     }
     failed = counts["failed"] + counts["error"] + counts["skipped"]
@@ -96,7 +98,9 @@ def main() -> int:
     for nvim in arguments.nvim:
         version = subprocess.run([nvim, "--version"], capture_output=True, text=True, check=True)
         print(f"== {version.stdout.splitlines()[0]}", flush=True)
-        files = [file for folder in ("unit", "e2e") for file in picked(arguments, folder, "*_spec.lua")]
+        files = [
+            file for folder in ("unit", "e2e") for file in picked(arguments, folder, "*_spec.lua")
+        ]
         with ThreadPoolExecutor(2) as pool:
             jobs = [pool.submit(run_lua, file, arguments, nvim) for file in files]
             jobs.append(pool.submit(run_screens, arguments, nvim))

@@ -65,7 +65,7 @@ M.options = {
   },
   {
     name = "chat.open_lines",
-    default = 10,
+    default = 16,
     type = "number",
     doc = "Outputs of tools with more lines than this are folded when the tool is done.",
   },

@@ -6,6 +6,7 @@ M.LINKS = {
   PiAssistant = "Title",
   PiThinking = "Comment",
   PiTool = "Function",
+  PiOutput = "Normal",
   PiRunning = "DiagnosticInfo",
   PiDone = "DiagnosticOk",
   PiFailed = "DiagnosticError",

@@ -107,6 +107,9 @@ function M.marks(block, height)
     diff_marks(marks, block)
   end
   if block.fold and block.head[2] and block.tail[1] then
+    -- Over what Markdown makes of code, below what the code's own language does.
+    local body = { row = 2, column = 0, end_row = height - 1, end_column = 0, hl_group = "PiOutput", priority = 95 }
+    marks[#marks + 1] = body
     -- The fence around an output is there for Markdown alone.
     for _, row in ipairs({ 1, height - 1 }) do
       marks[#marks + 1] = { row = row, column = 0, conceal_lines = "" }

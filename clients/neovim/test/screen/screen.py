@@ -1,6 +1,6 @@
 """A Neovim whose screen a test reads: text and colours of every cell, and pictures of it.
 
-Owns the grid that ``nvim --embed`` draws. Waits have a deadline; what is asserted is the screen itself."""
+Owns the grid that ``nvim --embed`` draws. Waits have a deadline; what is asserted is the screen."""
 
 import html
 import os
@@ -14,13 +14,19 @@ import pynvim
 
 ROOT = Path(__file__).resolve().parents[2]
 DEADLINE_SECONDS = float(os.environ.get("PI_TEST_SECONDS", "30"))
-SETTINGS = "set statusline=%{&filetype} noswapfile shortmess+=F noshowmode noruler laststatus=0 nomore termguicolors"
+SETTINGS = (
+    "set statusline=%{&filetype} noswapfile shortmess+=F noshowmode noruler laststatus=0"
+    " nomore termguicolors"
+)
+FONTS = "ui-monospace, DejaVu Sans Mono, Menlo, Consolas, monospace"
 
 
 class Screen:
     """One Neovim, and what it shows. Rows and columns count from 0."""
 
-    def __init__(self, nvim: str, width: int = 100, height: int = 30, background: str = "dark") -> None:
+    def __init__(
+        self, nvim: str, width: int = 100, height: int = 30, background: str = "dark"
+    ) -> None:
         argv = [nvim, "--embed", "-u", "NONE", "-i", "NONE", "-n"]
         argv += ["--cmd", f"set rtp^={ROOT} | {SETTINGS} background={background}"]
         self.nvim = pynvim.attach("child", argv=argv)
@@ -35,7 +41,7 @@ class Screen:
         self.cells = [[(" ", 0)] * width for _ in range(height)]
         self.cursor = (0, 0)
 
-    # What Neovim draws ------------------------------------------------------------------------------------------
+    # What Neovim draws
 
     def _redraw(self, events: Sequence[Any]) -> None:
         for name, *calls in events:
@@ -59,7 +65,9 @@ class Screen:
     def _on_hl_attr_define(self, number: int, rgb: dict[str, Any], *_rest: Any) -> None:
         self._highlights[number] = rgb
 
-    def _on_grid_line(self, _grid: int, row: int, column: int, cells: Sequence[Any], *_rest: Any) -> None:
+    def _on_grid_line(
+        self, _grid: int, row: int, column: int, cells: Sequence[Any], *_rest: Any
+    ) -> None:
         highlight = 0
         for text, *more in cells:
             highlight = more[0] if more else highlight
@@ -74,7 +82,7 @@ class Screen:
         for row in order:
             self.cells[row][left:right] = self.cells[row + rows][left:right]
 
-    # What a test does -------------------------------------------------------------------------------------------
+    # What a test does
 
     def update(self) -> None:
         """Take in what was drawn until now."""
@@ -82,8 +90,9 @@ class Screen:
             self.nvim.command("redraw")
         # What was drawn came before the answer to this.
         self.nvim.api.get_mode()
-        pending, session = [], self.nvim._session  # noqa: SLF001  # pynvim hands out one at a time, or blocks
-        while session._pending_messages:  # noqa: SLF001
+        # Its library hands out one at a time, or waits for one: what has come is looked at here.
+        pending, session = [], self.nvim._session
+        while session._pending_messages:
             pending.append(session.next_message())
         for _kind, name, arguments in pending:
             if name == "redraw":
@@ -139,7 +148,7 @@ class Screen:
         except (EOFError, OSError):
             pass
 
-    # Pictures ---------------------------------------------------------------------------------------------------
+    # Pictures
 
     def _runs(self, row: Sequence[tuple[str, int]]) -> Iterator[tuple[int, str, int]]:
         """Cells of one look, side by side: the column, the text, the look."""
@@ -170,24 +179,21 @@ class Screen:
         across, down, size = 8, 17, 13.3
         width, height = self.width * across, self.height * down
         base = self._look(0)[1]
+        font = f'font-family="{FONTS}" font-size="{size}"'
         lines = [
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img"'
-            f' font-family="ui-monospace, DejaVu Sans Mono, Menlo, Consolas, monospace" font-size="{size}">',
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" {font}>',
             f"<title>{html.escape(title)}</title>",
             f'<rect width="{width}" height="{height}" rx="6" fill="{base}"/>',
         ]
         for number, row in enumerate(self.cells):
             for column, text, look in self._runs(row):
                 foreground, background, style = self._look(look)
-                left, length = column * across, len(text) * across
+                left, top, length = column * across, number * down, len(text) * across
                 if background != base:
-                    lines.append(
-                        f'<rect x="{left}" y="{number * down}" width="{length}" height="{down}"'
-                        f' fill="{background}"/>'
-                    )
+                    area = f'width="{length}" height="{down}"'
+                    lines.append(f'<rect x="{left}" y="{top}" {area} fill="{background}"/>')
                 if text.strip():
-                    lines.append(
-                        f'<text x="{left}" y="{number * down + 13}" textLength="{length}" fill="{foreground}"'
-                        f'{style} xml:space="preserve">{html.escape(text)}</text>'
-                    )
+                    place = f'x="{left}" y="{top + 13}" textLength="{length}"'
+                    dress = f'fill="{foreground}"{style} xml:space="preserve"'
+                    lines.append(f"<text {place} {dress}>{html.escape(text)}</text>")
         return "\n".join([*lines, "</svg>", ""])

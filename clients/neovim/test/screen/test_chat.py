@@ -105,7 +105,10 @@ def test_thinking_is_opened_by_enter(stage: Stage) -> None:
 
 def test_a_chat_that_is_read_does_not_move(stage: Stage) -> None:
     stage.write("wait.sh", "while [ ! -e go ]; do sleep 0.05; done\n")
-    screen = stage.open([text("\n".join(f"line {n}" for n in range(60))), call("bash", command="sh wait.sh")], [text("End.")])
+    screen = stage.open(
+        [text("\n".join(f"line {n}" for n in range(60))), call("bash", command="sh wait.sh")],
+        [text("End.")],
+    )
     ask(screen, "Count.")
     screen.wait_for("sh wait.sh")
     screen.type("<Esc><C-w>kgg")
@@ -127,7 +130,10 @@ def test_what_is_said_meanwhile_waits_and_comes_back(stage: Stage) -> None:
     screen.type("own")
     screen.wait_for("own$")
     screen.type("<C-c>")
-    screen.wait("all texts back", lambda shown: re.search(r"Faster\.\n[^\n]*\n[^\n]*Then rest\.\n[^\n]*\n[^\n]*own", shown))
+    screen.wait(
+        "all texts back",
+        lambda shown: re.search(r"Faster\.\n[^\n]*\n[^\n]*Then rest\.\n[^\n]*\n[^\n]*own", shown),
+    )
     shown = screen.wait_for("Stopped")
     assert "steer:" not in shown
 
@@ -195,7 +201,9 @@ def test_files_are_completed_after_an_at(stage: Stage) -> None:
 
 
 def test_commands_are_completed_after_a_slash(stage: Stage) -> None:
-    stage.write("../home/agent/prompts/review.md", "---\ndescription: Look closely\n---\nReview $1.\n")
+    stage.write(
+        "../home/agent/prompts/review.md", "---\ndescription: Look closely\n---\nReview $1.\n"
+    )
     screen = stage.open([text("Fine.")])
     screen.nvim.command("Pi")
     screen.wait_for(HINT)
@@ -257,7 +265,11 @@ def test_enter_on_a_call_jumps_to_its_file(stage: Stage) -> None:
 
 @pytest.mark.parametrize(("width", "height"), [(100, 30), (40, 16)])
 def test_floats_stand_above_each_other_and_fit(stage: Stage, width: int, height: int) -> None:
-    screen = stage.open([text("A rather long reply that has to be wrapped in a narrow window.")], width=width, height=height)
+    screen = stage.open(
+        [text("A rather long reply that has to be wrapped in a narrow window.")],
+        width=width,
+        height=height,
+    )
     ask(screen, "Hello?", layout="float")
     shown = screen.wait_for("narrow")
     rows = shown.split("\n")
@@ -321,7 +333,12 @@ def test_very_long_lines_are_shown_and_leave_the_editor_alone(stage: Stage) -> N
     screen = stage.open([{"repeatText": "x" * 1000, "count": 300}], width=60)
     ask(screen, "Long.")
     screen.wait("the end", lambda shown: "working" not in shown and "xxxx" in shown)
-    assert screen.lua("return require('pi.chat').of(require('pi').session()).buffer.view.document.rows") >= 300000 // 8192
+    assert (
+        screen.lua(
+            "return require('pi.chat').of(require('pi').session()).buffer.view.document.rows"
+        )
+        >= 300000 // 8192
+    )
     screen.type("short")
     screen.wait_for("short$")
 
@@ -333,7 +350,9 @@ def test_light_and_dark_screens_have_their_own_colours(stage: Stage) -> None:
         ask(screen, "Hello?")
         screen.wait_for("Yes.")
         looks.append(screen.colour_of("You"))
-        screen.nvim.command("colorscheme habamax" if background == "dark" else "colorscheme morning")
+        screen.nvim.command(
+            "colorscheme habamax" if background == "dark" else "colorscheme morning"
+        )
         assert screen.colour_of("You") != looks[-1]
     assert looks[0] != looks[1]
 

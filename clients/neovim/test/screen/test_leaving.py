@@ -70,7 +70,10 @@ def test_a_neovim_that_is_killed_leaves_no_daemon(stage: Stage) -> None:
 def test_nothing_is_asked_while_nothing_goes_on(stage: Stage) -> None:
     screen = stage.open([{"text": "Hello."}])
     screen.lua("require('pi').prompt({ message = 'Hello?' })")
-    screen.wait_until("local s = require('pi').session() return s and s.state.messageCount == 2 and not s:running()")
+    screen.wait_until(
+        "local s = require('pi').session()"
+        " return s and s.state.messageCount == 2 and not s:running()"
+    )
     pid = daemon_of(screen)
     screen.type(":qall<CR>")
     wait_gone(pid)

@@ -12,7 +12,11 @@ def asked(stage: Stage, *, width: int = 100, height: int = 30) -> Screen:
     stage.write("valve.txt", "one\nThe valve is red.\nthree\n")
     edits = [{"oldText": "red", "newText": "blue"}]
     screen = stage.open(
-        [call("edit", path="valve.txt", edits=edits)], [text("Painted.")], mode="ask", width=width, height=height
+        [call("edit", path="valve.txt", edits=edits)],
+        [text("Painted.")],
+        mode="ask",
+        width=width,
+        height=height,
     )
     ask(screen, "Paint it.")
     screen.wait_for("waits for :Pi answer")
@@ -74,7 +78,13 @@ def test_a_change_that_is_rejected_is_not_written(stage: Stage) -> None:
 
 def test_questions_fit_on_a_small_screen(stage: Stage) -> None:
     stage.write("valve.txt", "red\n")
-    screen = stage.open([call("bash", command="cat valve.txt; " + "true; " * 40)], [text("Read.")], mode="ask", width=50, height=20)
+    screen = stage.open(
+        [call("bash", command="cat valve.txt; " + "true; " * 40)],
+        [text("Read.")],
+        mode="ask",
+        width=50,
+        height=20,
+    )
     ask(screen, "Read it.", layout="float")
     screen.wait_for("waits for :Pi answer")
     screen.type("<Esc>:Pi answer<CR>")
@@ -86,7 +96,9 @@ def test_what_is_to_be_typed_stays_where_it_is_after_an_answer(stage: Stage) -> 
     screen = asked(stage)
     screen.type("my next question<Esc>:Pi answer<CR>")
     shown = screen.wait_for("Type number and <Enter>")
-    number = next(row.split(":")[0].strip() for row in shown.split("\n") if row.endswith(": Reject"))
+    number = next(
+        row.split(":")[0].strip() for row in shown.split("\n") if row.endswith(": Reject")
+    )
     screen.type(f"{number}<CR>")
     shown = screen.wait_for("Painted.")
     assert "my next question" in shown

@@ -406,6 +406,7 @@ test("the title of a call says its state, and a diff has its colours", function(
     { 0, "PiTool" },
     { 3, "PiRemoved" },
     { 4, "PiAdded" },
+    { 2, "PiOutput" },
     { 1, "fence" },
     { 5, "fence" },
     { 0, "PiDone" },
