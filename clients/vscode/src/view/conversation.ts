@@ -17,7 +17,8 @@ import type {
 import type { Draft, SessionSnapshot } from "../shared/messages";
 import { labelOf } from "./attachments";
 import { changesOfRun } from "./changes";
-import { type Group, groupOf, Reply, summaryRow } from "./groups";
+import { type Group, groupOf, Reply } from "./groups";
+import { Interludes } from "./interludes";
 import { Output } from "./output";
 import type { BashRow, NoteRow, Row, ToolRow } from "./rows";
 import { askCall, endCall, liveCall, startCall, storedResult, updateCall } from "./tools";
@@ -39,8 +40,7 @@ export class Conversation {
   private readonly sent = new Map<string, Group>();
   private readonly commands = new Map<string, BashRow>();
   private unbound: Reply | null = null;
-  private retry: Group | null = null;
-  private compaction: Group | null = null;
+  private readonly interludes = new Interludes(this.transcript);
   private messagesSeq = 0;
   private stateSeq = 0;
   private news: string[] = [];
@@ -69,7 +69,8 @@ export class Conversation {
     const said = this.state === null ? [...this.sent.values(), ...this.ownCommands()] : [];
     this.asked.clear();
     if (said.length === 0) for (const map of [this.sent, this.commands]) map.clear();
-    this.unbound = this.retry = this.compaction = null;
+    this.unbound = null;
+    this.interludes.reset();
     this.state = session?.state ?? null;
     this.readOnly = session?.readOnly ?? false;
     this.hasOlder = session?.messages.hasMore ?? false;
@@ -87,7 +88,7 @@ export class Conversation {
     const items = this.state?.queue.items ?? [];
     const queue = { steering: [], followUp: [], items: [] };
     this.change({ phase: "idle", isStreaming: false, queue });
-    this.retryEnd();
+    this.interludes.stop();
     this.transcript.close();
     for (const requestId of this.asked.keys()) this.resolved(requestId, "aborted");
     for (const token of this.commands.keys()) this.bashRefused(token, "pi-rpc has ended.");
@@ -205,16 +206,16 @@ export class Conversation {
         this.settled(event);
         break;
       case "compaction_start":
-        this.compactionStart(event.reason);
+        this.interludes.compactionStart(event.reason);
         break;
       case "compaction_end":
-        this.compactionEnd(event);
+        this.interludes.compactionEnd(event);
         break;
       case "auto_retry_start":
-        this.retryStart(event);
+        this.interludes.retryStart(event);
         break;
       case "auto_retry_end":
-        this.retryEnd();
+        this.interludes.retryEnd();
         break;
       case "queue_update":
         if (!inState) this.change({ queue: event });
@@ -317,7 +318,7 @@ export class Conversation {
   }
 
   private settled(event: EventOf<"agent_settled">): void {
-    this.retryEnd();
+    this.interludes.retryEnd();
     this.transcript.stopCalls();
     const last = this.rows().at(-1);
     if (event.stopReason === "error" || event.stopReason === "limit") {
@@ -339,39 +340,6 @@ export class Conversation {
     const note = this.transcript.note(severity, text);
     this.transcript.add({ rows: [note] });
     return note;
-  }
-
-  private compactionStart(reason: EventOf<"compaction_start">["reason"]): void {
-    const why =
-      { manual: "", overflow: ": the context is full", threshold: ": the context is filling up" }[reason] ??
-      "";
-    this.compaction = { rows: [this.transcript.note("busy", `Compacting the conversation${why}`)] };
-    this.transcript.add(this.compaction);
-  }
-
-  private compactionEnd(event: EventOf<"compaction_end">): void {
-    let row: Row;
-    if (event.result) {
-      row = summaryRow("compaction", event.result.summary, this.transcript.newKey());
-      row.tokensBefore = event.result.tokensBefore;
-      row.tokensAfter = event.result.estimatedTokensAfter;
-    } else if (event.aborted) row = this.transcript.note("info", "Compaction stopped; nothing has changed.");
-    else row = this.transcript.note("error", event.errorMessage ?? "Compaction failed; nothing has changed.");
-    this.transcript.replace(this.compaction ?? undefined, { rows: [row] });
-    this.compaction = null;
-  }
-
-  private retryStart({ attempt, maxAttempts, delayMs, errorMessage }: EventOf<"auto_retry_start">): void {
-    const wait = delayMs >= 1_000 ? ` in ${Math.round(delayMs / 1_000)} s` : "";
-    const text = `Trying again${wait} (${attempt} of ${maxAttempts})`;
-    const group = { rows: [this.transcript.note("busy", text, errorMessage)] };
-    this.transcript.replace(this.retry ?? undefined, group);
-    this.retry = group;
-  }
-
-  private retryEnd(): void {
-    if (this.retry) this.transcript.replace(this.retry, null);
-    this.retry = null;
   }
 
   private sessionChanged(event: EventOf<"session_changed">): void {
