@@ -109,6 +109,7 @@ class Peer:
         answers_cancel: Callable[[str], bool] = lambda method: True,
         makes_room: Callable[[str], bool] = lambda method: False,
         watchers: Sequence[Watcher] = (),
+        takes_back: tuple[str, str] = ("$/cancelRequest", "id"),
     ) -> None:
         self._transport = transport
         self._handler = handler
@@ -118,6 +119,7 @@ class Peer:
         self._answers_cancel = answers_cancel
         self._makes_room = makes_room
         self._watchers = tuple(watchers)
+        self._takes_back = takes_back
         self._in_flight: dict[Id, Request] = {}
         self._idle: anyio.Event | None = None
         self._order = StartOrder(self._key_of, self._start, self._deliver)
@@ -197,7 +199,8 @@ class Peer:
                 for watcher in self._watchers:
                     watcher.answer_came(pending.id, method, seconds, pending.error, pending.result)
                 if not pending.settled:
-                    self.notify("$/cancelRequest", {"id": pending.id})
+                    method, field = self._takes_back
+                    self.notify(method, {field: pending.id})
 
     def close(self) -> None:
         """Ends the input; ``serve`` then finishes as at its end."""

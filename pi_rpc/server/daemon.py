@@ -8,12 +8,14 @@ import logging
 import math
 import os
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import anyio
 
 from pi_rpc._os.parent import wait_parent_gone
 from pi_rpc._os.scratch import remove_abandoned
+from pi_rpc._os.signals import EarlySignals, end_on_signal
 from pi_rpc._os.threads import run_blocking
 from pi_rpc.host.host import SessionOptions
 from pi_rpc.host.services import Services
@@ -22,7 +24,6 @@ from pi_rpc.jsonrpc.stdio import Transport
 from pi_rpc.server.connection import Connection
 from pi_rpc.server.features import FEATURES
 from pi_rpc.server.greeting import Greeting
-from pi_rpc.server.signals import ENDING, SIGNAL_BASE, EarlySignals
 
 if TYPE_CHECKING:
     from pi_rpc.server.tracing import TraceFile
@@ -74,7 +75,7 @@ async def serve(
         _observe(connection, peer, options.trace)
         if greeted is not None:
             connection.begin(greeted)
-        task_group.start_soon(_end_on_signal, connection, early)
+        task_group.start_soon(end_on_signal, early, partial(_end, connection))
         task_group.start_soon(_end_with_client, connection)
         task_group.start_soon(_preload, connection)
         task_group.start_soon(_clear_away, connection)
@@ -98,19 +99,8 @@ def _observe(connection: Connection, peer: Peer, trace: "TraceFile | None") -> N
         peer.watch(DebugLog(connection.masks))
 
 
-async def _end_on_signal(connection: Connection, early: EarlySignals) -> None:
-    with anyio.open_signal_receiver(*ENDING) as received:
-        early.keep()
-        if early.pending is not None:
-            _end(connection, early.pending)
-        async for number in received:
-            if connection.exit_code is not None:
-                os._exit(SIGNAL_BASE + number)
-            _end(connection, number)
-
-
-def _end(connection: Connection, number: int) -> None:
-    connection.exit_code = SIGNAL_BASE + number
+def _end(connection: Connection, exit_code: int) -> None:
+    connection.exit_code = exit_code
     if connection.peer is not None:
         # Also with ``--drain``: somebody wants it to end, whether the client reads or not.
         connection.peer.hurry(grace_s=_GRACE_S, flush_s=_FLUSH_S)

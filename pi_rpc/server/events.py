@@ -18,6 +18,7 @@ from pi_rpc.harness.harness import Listener
 from pi_rpc.host.history import EventHistory, Kept
 from pi_rpc.host.host import HostedSession
 from pi_rpc.host.outlet import EventOutlet, EventPreferences, Numbered, Ticker
+from pi_rpc.jsonrpc.backlog import Backlog, is_crowded, share_of
 from pi_rpc.jsonrpc.peer import Peer
 from pi_rpc.llm.events import TextDelta, ThinkingDelta, ToolCallDelta
 from pi_rpc.protocol.convert import EntryIds, to_wire
@@ -25,17 +26,11 @@ from pi_rpc.protocol.encode import encode, encode_event, encode_update
 from pi_rpc.protocol.events import MessageUpdate as MessageUpdateOnWire
 from pi_rpc.protocol.handshake import EventPreferences as WantedEvents
 from pi_rpc.protocol.history import RepeatedEvent, SessionEventsResult
-from pi_rpc.server.backlog import Backlog
 from pi_rpc.server.statistics import SessionCounters, Statistics
 
 __all__ = ["EventStream"]
 
 _MOST_PATIENCE_S = 0.008
-_PRESSURE_BYTES = 1024 * 1024
-"""With more output waiting, deltas merge, and sessions that have filled their share wait."""
-_SHARE_BYTES = 256 * 1024
-_SHARES_BYTES = 16 * 1024 * 1024
-"""Many sessions have smaller shares: all together they stay below this."""
 _DELTAS = (TextDelta, ThinkingDelta, ToolCallDelta)
 _EVENT = b',"event":'
 
@@ -72,7 +67,8 @@ class EventStream:
 
         async def pressure() -> None:
             # Sessions that say little go on, as long as their own share lasts.
-            if self._crowded() and outlet.waiting_size + backlog.size > self._share():
+            filled = outlet.waiting_size + backlog.size
+            if self._crowded() and filled > share_of(len(self._outlets)):
                 await self._peer.drained()
 
         outlet = EventOutlet(deliver, self._preferences, self._ticker, self._crowded)
@@ -144,10 +140,7 @@ class EventStream:
         await self._ticker.run()
 
     def _crowded(self) -> bool:
-        return self._peer.waiting_bytes > _PRESSURE_BYTES
-
-    def _share(self) -> int:
-        return min(_SHARE_BYTES, _SHARES_BYTES // max(1, len(self._outlets)))
+        return is_crowded(self._peer)
 
 
 class _SessionEncoder:

@@ -10,10 +10,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pi_rpc._os.signals import EarlySignals, end_if_stuck
 from pi_rpc.jsonrpc.stdio import OpeningTransport, StdioTransport, claim_stdio
 from pi_rpc.log import log_to
 from pi_rpc.server.greeting import answer_first_frame
-from pi_rpc.server.signals import EarlySignals, end_if_stuck
 
 if TYPE_CHECKING:
     from argparse import Namespace

@@ -11,7 +11,7 @@ from typing import Any
 import psutil
 import pytest
 
-from pi_rpc.server.signals import STUCK
+from pi_rpc._os.signals import STUCK
 from tests.e2e.editor import DAEMON, DEADLINE_S, call, editor, hold, say, session_files
 from tests.e2e.test_lifecycle import survivors, text_arrived
 from tests.server.test_slow_clients import EVERY_DELTA, FLOOD, wait_until_it_rests

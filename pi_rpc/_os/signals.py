@@ -1,8 +1,8 @@
 """Signals that end the daemon, from its first moment on, and the end of one that is stuck.
 
 Owns the handlers, and the last resort: people's code runs in this process, and a function that
-blocks the event loop must not make the daemon immortal. Does not own the orderly end
-(``pi_rpc.server.daemon``).
+blocks the event loop must not make the daemon immortal. Does not own the orderly end (the front
+door's).
 
 While the daemon waits for its client's first word a signal ends it at once, by the system's own
 action: nothing has begun, and a handler could not interrupt a read that is just about to block.
@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
+    from collections.abc import Callable
 
-__all__ = ["ENDING", "SIGNAL_BASE", "STUCK", "EarlySignals", "end_if_stuck"]
+__all__ = ["ENDING", "SIGNAL_BASE", "STUCK", "EarlySignals", "end_if_stuck", "end_on_signal"]
 
 ENDING: tuple[signal.Signals, ...] = tuple(
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
@@ -90,3 +91,20 @@ class EarlySignals:
             os._exit(SIGNAL_BASE + number)
         self.pending = number
         _end_within(_LIMIT_S, SIGNAL_BASE + number)
+
+
+async def end_on_signal(early: EarlySignals, end: "Callable[[int], None]") -> None:
+    """Call ``end`` with the exit code once a signal comes, or has come; with a second one the
+    process ends at once. Serves until cancelled."""
+    import anyio
+
+    with anyio.open_signal_receiver(*ENDING) as received:
+        early.keep()
+        ending = early.pending is not None
+        if early.pending is not None:
+            end(SIGNAL_BASE + early.pending)
+        async for number in received:
+            if ending:
+                os._exit(SIGNAL_BASE + number)
+            ending = True
+            end(SIGNAL_BASE + number)
