@@ -1,6 +1,8 @@
 ---`:Pi` and its subcommands, which are also `<Plug>(pi-NAME)`. The help file is made from this table.
 local M = {}
 
+local START_MS = 5000
+
 ---@class pi.Subcommand
 ---@field doc string
 ---@field args? string what may follow, for the help file
@@ -353,9 +355,17 @@ local function run(name, text, call)
   if subcommand.bare then
     return subcommand.run(nil, text, call)
   end
+  local over = false
   require("pi.sessions").with(nil, function(session)
+    over = true
     subcommand.run(session, text, call)
+  end, function()
+    over = true
   end)
+  -- What is typed while a daemon starts is meant for what the command shows, and waits with us.
+  vim.wait(START_MS, function()
+    return over
+  end, 5)
 end
 
 ---Carry out `:Pi …`.

@@ -22,7 +22,7 @@ end
 
 local function check_neovim()
   if vim.fn.has("nvim-0.11") == 1 then
-    vim.health.ok("Neovim " .. tostring(vim.version()))
+    vim.health.ok("Neovim " .. vim.fn.execute("version"):match("NVIM v?(%S+)"))
   else
     vim.health.error("Neovim 0.11 or later is needed; this is " .. tostring(vim.version()))
   end

@@ -118,6 +118,7 @@ function Session:_apply(event)
     for _, name in ipairs(event.removed or {}) do
       self.state[name] = nil
     end
+    vim.cmd.redrawstatus({ bang = true })
   elseif event.type == "queue_update" then
     self.queue = { steering = event.steering, followUp = event.followUp, items = event.items }
     self.state.queue = self.queue

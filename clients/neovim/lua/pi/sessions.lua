@@ -142,14 +142,16 @@ end
 ---Call a function with a session: the one given, else that of this place, begun if there is none.
 ---@param session pi.Session?
 ---@param fn fun(session: pi.Session)
-function M.with(session, fn)
+---@param failed? fun() called, after the person was told, when there is none
+function M.with(session, fn, failed)
   session = session or M.current()
   if session then
     return fn(session)
   end
   M.new(nil, function(err, begun)
     if err then
-      return require("pi.complaints").tell(err)
+      require("pi.complaints").tell(err)
+      return failed and failed()
     end
     fn(begun --[[@as pi.Session]])
   end)

@@ -1,0 +1,238 @@
+-- The prompt with the real daemon: what is sent, what waits, what comes back.
+
+---@param t pi.Test
+local function chat_of(t, replies, options)
+  t:daemon(replies, options)
+  local session = t:session()
+  local chat = require("pi.chat").of(session)
+  require("pi.chat").open(session, {})
+  return chat, session
+end
+
+local function lines(chat)
+  return vim.api.nvim_buf_get_lines(chat.buffer.buffer, 0, -1, false)
+end
+
+local function shows(t, chat, words)
+  t.wait("the chat shows " .. words, function()
+    return table.concat(lines(chat), "\n"):find(words, 1, true)
+  end)
+end
+
+local function settled(t, session)
+  t.wait("the run has settled", function()
+    return not session:running()
+  end)
+end
+
+---A command that runs until a file is there.
+local WAIT = { toolCall = { name = "bash", arguments = { command = "while [ ! -e go ]; do sleep 0.05; done" } } }
+
+test("what is written is sent, and the prompt is empty again", function(t)
+  local chat, session = chat_of(t, { { { text = "Hello." } } })
+  chat.prompt:set("Say hello.")
+  chat.prompt:send("steer")
+  t.eq(chat.prompt:text(), "")
+  shows(t, chat, "Hello.")
+  settled(t, session)
+  t.eq(lines(chat), { "## You", "", "Say hello.", "", "## scripted", "", "Hello." })
+end)
+
+test("nothing is sent of an empty prompt", function(t)
+  local chat, session = chat_of(t, {})
+  local asked = {}
+  t:stub(session, "prompt", function(_, text)
+    table.insert(asked, text)
+  end)
+  chat.prompt:set(" \n ")
+  chat.prompt:send("steer")
+  t.eq(asked, {})
+end)
+
+test("what the daemon refuses comes back into the prompt with what was attached", function(t)
+  local chat, session = chat_of(t, {}, { session = { model = vim.NIL } })
+  t:stub(session, "prompt", function(_, _, _, callback)
+    callback({ code = 1102, message = "No model is configured.", data = { kind = "modelRequired" } })
+  end)
+  local told
+  t:stub(session, "complain", function(_, err)
+    told = err.message
+  end)
+  chat.prompt:attach({ type = "text", name = "n", text = "x" })
+  chat.prompt:set("Hello?")
+  chat.prompt:send("steer")
+  t.eq(chat.prompt:text(), "Hello?")
+  t.eq(#chat.prompt.attached, 1)
+  t.eq(told, "No model is configured.")
+end)
+
+test("attachments go with one message, and those that are mentioned with theirs", function(t)
+  t:write("a.txt", "one\n")
+  local chat, session = chat_of(t, { { { text = "Yes." } }, { { text = "No." } } })
+  chat.prompt:attach({ type = "text", name = "note", text = "remember" })
+  chat.prompt:set("See @a.txt:1 and this.")
+  chat.prompt:send("steer")
+  shows(t, chat, "Yes.")
+  local shown = table.concat(lines(chat), "\n")
+  t.match(shown, '<attached%-text name="note">\nremember')
+  t.match(shown, "<attached%-file path=.*a%.txt")
+  t.eq(chat.prompt.attached, {})
+  settled(t, session)
+  chat.prompt:set("And now?")
+  chat.prompt:send("steer")
+  shows(t, chat, "No.")
+  local _, count = table.concat(lines(chat), "\n"):gsub("remember", "")
+  t.eq(count, 1)
+end)
+
+test("stopping gives back all that waited, with its attachments, before what is being written", function(t)
+  local chat, session = chat_of(t, { { WAIT }, { { text = "Done." } } }, { session = { permissionMode = "full" } })
+  chat.prompt:set("Run it.")
+  chat.prompt:send("steer")
+  shows(t, chat, "while")
+  chat.prompt:set("Faster.")
+  chat.prompt:attach({ type = "text", name = "note", text = "remember" })
+  chat.prompt:send("steer")
+  chat.prompt:set("Then rest.")
+  chat.prompt:send("followUp")
+  t.wait("both wait", function()
+    return #session.queue.items == 2
+  end)
+  chat.prompt:set("own")
+  chat.prompt:stop()
+  t.wait("the texts are back", function()
+    return chat.prompt:text() ~= "own"
+  end)
+  t.eq(chat.prompt:text(), "Faster.\n\nThen rest.\n\nown")
+  t.eq(chat.prompt.attached, { { type = "text", name = "note", text = "remember" } })
+  settled(t, session)
+  shows(t, chat, "Stopped.")
+end)
+
+test("what waited comes back when the daemon dies", function(t)
+  local chat, session = chat_of(t, { { WAIT }, { { text = "Done." } } }, { session = { permissionMode = "full" } })
+  chat.prompt:set("Run it.")
+  chat.prompt:send("steer")
+  shows(t, chat, "while")
+  chat.prompt:set("Faster.")
+  chat.prompt:send("steer")
+  t.wait("it waits", function()
+    return #session.queue.items == 1
+  end)
+  session:on_lost("It died.")
+  t.eq(chat.prompt:text(), "Faster.")
+  chat.buffer:draw()
+  t.eq(lines(chat)[#lines(chat)], "`It died.`")
+end)
+
+test("a command of the person is shown while it runs, and the model need not read it", function(t)
+  local chat = chat_of(t, {})
+  chat.prompt:set("!echo one; while [ ! -e go ]; do sleep 0.05; done; echo two")
+  chat.prompt:send("steer")
+  shows(t, chat, "one")
+  t:write("go", "")
+  shows(t, chat, "one\ntwo\n~~~")
+  chat.prompt:set("!!echo three")
+  chat.prompt:send("steer")
+  shows(t, chat, "three\n~~~")
+  t.wait("it has ended", function()
+    local block = chat.buffer.view.document.blocks[2]
+    return block and block.state == "done" and block.private
+  end)
+end)
+
+test("a session that is opened again is drawn as it was", function(t)
+  local replies = {
+    { { thinking = "Hm." }, { toolCall = { name = "bash", arguments = { command = "echo `date +%Y`" } } } },
+    { { text = "It is **late**." } },
+  }
+  local chat, session = chat_of(t, replies, { session = { permissionMode = "full" } })
+  t:prompt(session, "What year?")
+  shows(t, chat, "late")
+  local before = lines(chat)
+  t.result(function(done)
+    session:refresh(done)
+  end)
+  chat.buffer:draw()
+  t.eq(lines(chat), before)
+end)
+
+test("all messages are drawn when those that are not are asked for", function(t)
+  local replies = {}
+  for i = 1, 4 do
+    replies[i] = { { text = "Answer " .. i .. "." } }
+  end
+  local chat, session = chat_of(t, replies, { chat = { messages = 4 } })
+  for i = 1, 4 do
+    t:prompt(session, "Question " .. i .. ".")
+  end
+  t.result(function(done)
+    session:refresh(done)
+  end)
+  chat.buffer:draw()
+  t.eq({ lines(chat)[1], lines(chat)[5] }, { "Earlier messages are not shown.", "Question 3." })
+  vim.api.nvim_set_current_win(vim.fn.win_findbuf(chat.buffer.buffer)[1])
+  vim.api.nvim_win_set_cursor(0, { 1, 0 })
+  chat:follow()
+  shows(t, chat, "Question 1.")
+end)
+
+test("keys go from message to message", function(t)
+  local chat, session = chat_of(t, { { { text = "One." } }, { { text = "Two." } } })
+  t:prompt(session, "First?")
+  t:prompt(session, "Second?")
+  shows(t, chat, "Two.")
+  vim.api.nvim_set_current_win(vim.fn.win_findbuf(chat.buffer.buffer)[1])
+  vim.api.nvim_win_set_cursor(0, { 1, 0 })
+  local seen = {}
+  for _, step in ipairs({ 1, 1, 1, 1, -1 }) do
+    chat:jump(step)
+    seen[#seen + 1] = vim.api.nvim_get_current_line()
+  end
+  t.eq(seen, { "## scripted", "## You", "## scripted", "## scripted", "## You" })
+end)
+
+test("history goes back over what was said and returns to what is being written", function(t)
+  local chat, session = chat_of(t, { { { text = "One." } }, { { text = "Two." } } })
+  t:prompt(session, "first")
+  t:prompt(session, "second\nline")
+  shows(t, chat, "Two.")
+  chat.prompt:set("draft")
+  local seen = {}
+  for _, step in ipairs({ 1, 1, 1, -1, -1, -1 }) do
+    chat.prompt:history(step)
+    seen[#seen + 1] = chat.prompt:text()
+  end
+  t.eq(seen, { "second\nline", "first", "first", "second\nline", "draft", "draft" })
+end)
+
+test("a completion plugin that asks the omnifunc gets the files that were found", function(t)
+  t:write("src/valve.lua", "")
+  t:write("src/boiler.lua", "")
+  local chat = chat_of(t, {})
+  local omnifunc = require("pi.completion").omnifunc
+  chat.prompt:set("See @valv")
+  vim.api.nvim_set_current_win(vim.fn.win_findbuf(chat.prompt.buffer)[1])
+  t:stub(vim.api, "nvim_get_mode", function()
+    return { mode = "i", blocking = false }
+  end)
+  vim.wo.virtualedit = "onemore"
+  vim.api.nvim_win_set_cursor(0, { 1, 9 })
+  t.eq(omnifunc(1, ""), 5)
+  require("pi.completion").typed(chat.prompt, false)
+  local items = t.wait("what was found", function()
+    local found = omnifunc(0, "valv")
+    return #found > 0 and found
+  end)
+  t.eq(items[1].word, "src/valve.lua")
+end)
+
+test("a chat whose session is closed is gone with its buffers", function(t)
+  local chat, session = chat_of(t, {})
+  require("pi.chat").close()
+  t.result(function(done)
+    session:close(done)
+  end)
+  t.eq(vim.api.nvim_buf_is_valid(chat.buffer.buffer), false)
+  t.eq(vim.api.nvim_buf_is_valid(chat.prompt.buffer), false)
+end)
