@@ -13,6 +13,9 @@ AIMOCK_CLI := $(abspath $(VENV))/mock/node_modules/@copilotkit/aimock/dist/cli.j
 VSCODE := $(abspath $(VENV))/vscode/node_modules
 PIP    := $(RETRY) $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
+# Bytecode that is not kept is compiled again by every process that the tests start.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help run test test-all test-vscode vscode test-neovim neovim-docs lint format soak bench docs transcripts catalogue clean
 
 help:
