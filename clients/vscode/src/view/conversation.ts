@@ -109,7 +109,7 @@ export class Conversation {
     const attachments = (draft.attachments ?? []).map(labelOf);
     const { text, images = [] } = draft;
     const group = {
-      rows: [{ kind: "user" as const, key, version: 0, text, images, attachments, truncated: false }],
+      rows: [{ kind: "user" as const, key, version: 0, text, images, attachments }],
     };
     this.sent.set(clientMessageId, group);
     this.transcript.add(group);

@@ -256,7 +256,6 @@ export function userRow(message: UserMessage, key: string): UserRow {
     text,
     images: imagesOf(message.content),
     attachments,
-    truncated: isTruncated(message),
   };
 }
 

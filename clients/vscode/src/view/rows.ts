@@ -23,8 +23,6 @@ export interface UserRow extends RowBase {
   attachments: AttachmentLabel[];
   /** The session entry; absent while it is on its way. */
   entryId?: string | undefined;
-  /** The message was cut and can be had whole. */
-  truncated: boolean;
 }
 
 /** A piece of a reply's text: whole Markdown blocks, or the one that is still being written. */
@@ -125,6 +123,8 @@ export interface NoteRow extends RowBase {
   detail?: string | undefined;
   /** The run can be continued. */
   canContinue: boolean;
+  /** The entry that can be had whole. */
+  cutEntryId?: string;
 }
 
 /** What a run changed, and how to take it back. */

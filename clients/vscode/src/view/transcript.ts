@@ -186,6 +186,8 @@ export class Transcript {
     const group = this.track(groupOf(message, entryId, this.callOfMessage));
     group.entryId = entryId;
     for (const row of group.rows) if (row.kind === "user") row.entryId = entryId;
+    if (isTruncated(message))
+      group.rows.push({ ...this.note("info", "This is not all of it."), cutEntryId: entryId });
     return group;
   }
 }

@@ -239,7 +239,10 @@ function noteView(row: NoteRow, host: Host): RowView {
   const text = h("div", { class: "note-text" });
   const mark = h("span", { class: "note-mark" });
   const again = button("Continue", () => host.post({ type: "continue" }));
-  const element = h("div", { class: "note-row" }, mark, text, again);
+  const { cutEntryId } = row;
+  const whole = button("Load all", () => cutEntryId && host.post({ type: "loadEntry", entryId: cutEntryId }));
+  show(whole, cutEntryId !== undefined);
+  const element = h("div", { class: "note-row" }, mark, text, again, whole);
   const update = () => {
     mark.replaceChildren(row.severity === "busy" ? spinner() : icon(row.severity));
     text.replaceChildren(row.text, ...(row.detail ? [h("div", { class: "note-detail" }, row.detail)] : []));

@@ -39,6 +39,7 @@ export function toolView(row: ToolRow, host: Host, folds: Folds): RowView {
     body,
   );
   let lines: LinesView | null = null;
+  let tools: RowView | null = null;
   let drawnPatch: string | undefined;
   let drawnAsked = "";
   let drawnImages = 0;
@@ -102,13 +103,16 @@ export function toolView(row: ToolRow, host: Host, folds: Folds): RowView {
     const wanted = !row.output.isEmpty && (row.patch === undefined || row.phase === "failed");
     if (!wanted) {
       lines?.element.remove();
-      lines = null;
+      tools?.element.remove();
+      lines = tools = null;
       return;
     }
     if (!lines) {
       lines = linesView(row.output, { label: "Output", most: FEW_LINES, follow: true });
-      body.append(lines.element, outputTools(row, lines, host));
+      tools = outputTools(row, lines, host);
+      body.append(lines.element, tools.element);
     } else lines.update();
+    tools?.update();
   };
 
   const drawPatch = () => {
@@ -154,30 +158,29 @@ function openDiff(row: ToolRow, host: Host): (() => void) | undefined {
     : () => host.post({ type: "openDiff", title: row.title, uri, diff: patch });
 }
 
-function outputTools(row: ToolRow, lines: LinesView, host: Host): HTMLElement {
-  const tools = h("div", { class: "output-tools" });
+function outputTools(row: ToolRow, lines: LinesView, host: Host): RowView {
   const many = button("Show more", () => {
     const more = many.textContent === "Show more";
     lines.setMost(more ? MANY_LINES : FEW_LINES);
     many.textContent = more ? "Show less" : "Show more";
   });
   many.classList.add("quiet");
-  if (row.output.shown > FEW_LINES) tools.append(many);
-  if (row.truncatedEntryId !== undefined) {
-    const entryId = row.truncatedEntryId;
-    const all = button("Load all", () => host.post({ type: "loadEntry", entryId }));
-    all.classList.add("quiet");
-    tools.append(all);
-  }
+  const all = button("Load all", () => {
+    if (row.truncatedEntryId !== undefined) host.post({ type: "loadEntry", entryId: row.truncatedEntryId });
+  });
+  all.classList.add("quiet");
   const open = iconButton(icon("newFile"), "Open the output in an editor", () => {
     if (row.fullOutputPath !== undefined) host.post({ type: "openFile", uri: row.fullOutputPath });
     else host.post({ type: "openText", text: row.output.text, language: "plaintext", title: row.title });
   });
-  tools.append(
-    open,
-    copyButton(() => row.output.text, host, "Copy the output"),
-  );
-  return tools;
+  const copy = copyButton(() => row.output.text, host, "Copy the output");
+  const element = h("div", { class: "output-tools" }, many, all, open, copy);
+  const update = () => {
+    show(many, row.output.shown > FEW_LINES);
+    show(all, row.truncatedEntryId !== undefined);
+  };
+  update();
+  return { element, update };
 }
 
 function metaOf(row: ToolRow, waits: boolean): string {

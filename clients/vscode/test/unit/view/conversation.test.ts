@@ -233,6 +233,16 @@ test("a truncated message is replaced by the whole one", () => {
   assert.equal(row.truncatedEntryId, undefined);
 });
 
+test("a reply that was cut offers the whole, and is replaced by it", () => {
+  const conversation = new Conversation();
+  const cut = { ...reply({ type: "text", text: "beginning…" }), truncated: true };
+  conversation.load(snapshot([user("Tell."), cut]));
+  const note = conversation.rows().at(-1);
+  assert.ok(note?.kind === "note" && note.cutEntryId === "e1");
+  conversation.transcript.whole("e1", reply({ type: "text", text: "beginning and end" }));
+  assert.deepEqual(words(conversation), ["user: Tell.", "text: beginning and end"]);
+});
+
 test("a long reply grows in its last row alone", () => {
   const conversation = beginning("bench");
   let seq = 0;

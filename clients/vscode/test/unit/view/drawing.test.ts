@@ -210,6 +210,23 @@ test("what was read is folded until it is asked for", () => {
   assert.equal(view.element.querySelector(".tool-toggle")?.getAttribute("aria-expanded"), "true");
 });
 
+test("more of an output is shown once there is more, and what was cut can be loaded until it is there", () => {
+  const row = newToolRow("c", "bash");
+  row.output.append("one\n");
+  const host = new NotedHost();
+  const view = toolView(row, host, new Folds());
+  assert.equal(find(view.element, "Show more").hidden, true);
+  row.output.append("more\n".repeat(20));
+  row.truncatedEntryId = "e1";
+  view.update();
+  assert.equal(find(view.element, "Show more").hidden, false);
+  find(view.element, "Load all").click();
+  assert.deepEqual(host.posted, [{ type: "loadEntry", entryId: "e1" }]);
+  row.truncatedEntryId = undefined;
+  view.update();
+  assert.equal(find(view.element, "Load all").hidden, true);
+});
+
 test("of a large output only some lines are in the page", () => {
   const row = newToolRow("c", "bash");
   row.output.append("line\n".repeat(40_000));
