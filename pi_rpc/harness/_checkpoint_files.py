@@ -5,7 +5,6 @@ cut. Does not own what is in them (``pi_rpc.harness.checkpoint_store``). All cal
 """
 
 import errno
-import hashlib
 import os
 import re
 from collections.abc import Iterator
@@ -37,6 +36,8 @@ _CLOSED_FOR_CHILDREN = getattr(os, "O_CLOEXEC", 0)
 
 def digest_of(data: bytes) -> str:
     """The name of a content."""
+    import hashlib
+
     return hashlib.sha256(data).hexdigest()
 
 

@@ -5,7 +5,7 @@ Every load runs the source anew, so that a session sees the file as it is. Modul
 """
 
 import importlib.util
-import secrets
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -31,6 +31,7 @@ __all__ = [
 
 ENTRY_POINT_GROUP = "pi_rpc.extensions"
 _PREFIX = "pi_rpc_extension_"
+_METADATA = (".dist-info", ".egg-info", ".egg")
 _LARGEST = 4 * 1024 * 1024
 
 
@@ -49,7 +50,7 @@ class LoadedModule:
     """Where the code of one extension lives in one session."""
 
     def __init__(self) -> None:
-        self._name = _PREFIX + secrets.token_hex(8)
+        self._name = _PREFIX + os.urandom(8).hex()
 
     def load(self, path: Path) -> Any:
         """Run the file or package; blocks, and raises whatever its code does, which leaves nothing
@@ -126,13 +127,35 @@ def _of_path(path: Path) -> ExtensionSource:
 
 
 def installed_extensions() -> tuple[ExtensionSource, ...]:
-    """The extensions of installed packages. Blocks: reads the metadata of all of them."""
+    """The extensions of installed packages. Blocks: looks at the metadata of all of them."""
+    if not any(map(_has_entry_points, sys.path)):
+        return ()
+    # Takes longer to load than to find out that mostly there is none.
     from importlib.metadata import entry_points
 
     found = entry_points(group=ENTRY_POINT_GROUP)
     return tuple(
         _of_entry_point(point) for point in sorted(found, key=lambda each: (each.name, each.value))
     )
+
+
+def _has_entry_points(folder: str) -> bool:
+    """Some package in a folder of ``sys.path`` may have entry points of ours."""
+    try:
+        with os.scandir(folder or ".") as entries:
+            found = [each.path for each in entries if each.name.endswith(_METADATA)]
+    except OSError:
+        return exists(Path(folder))  # An archive, which may hold anything.
+    return any(_names_our_group(Path(path)) for path in found)
+
+
+def _names_our_group(metadata: Path) -> bool:
+    if metadata.suffix == ".egg":
+        return True
+    try:
+        return ENTRY_POINT_GROUP in (metadata / "entry_points.txt").read_text("utf-8", "replace")
+    except OSError:
+        return False
 
 
 def _of_entry_point(point: "EntryPoint") -> ExtensionSource:

@@ -6,9 +6,9 @@ plain JSON objects here, checked by whoever took them from the wire.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
+from pi_rpc.harness.markup import escaped
 from pi_rpc.llm.messages import ImageBlock, TextBlock, UserContent, UserMessage, now_ms, text_of
 
 __all__ = ["ATTACHMENTS_TYPE", "PromptInput", "own_text"]
@@ -77,7 +77,7 @@ def own_text(content: str | Sequence[UserContent], attachments: Sequence[Mapping
 def _render(attachment: Mapping[str, Any]) -> str:
     kind = attachment.get("type")
     if kind == "file":
-        return f'<attached-file path="{escape(_place(attachment), quote=True)}" />'
+        return f'<attached-file path="{escaped(_place(attachment))}" />'
     if kind == "selection":
         return _element("selection", "path", _place(attachment), str(attachment.get("text", "")))
     if kind == "diagnostics":
@@ -93,7 +93,7 @@ def _element(tag: str, key: str, value: str, body: str) -> str:
         body = f"{body[:_ATTACHMENT_CHARACTERS]}\n[{cut} more characters were left out]"
     # What is quoted cannot end the quotation.
     body = body.replace(f"</{tag}", f"<\\/{tag}")
-    return f'<{tag} {key}="{escape(value, quote=True)}">\n{body}\n</{tag}>'
+    return f'<{tag} {key}="{escaped(value)}">\n{body}\n</{tag}>'
 
 
 def _place(attachment: Mapping[str, Any]) -> str:

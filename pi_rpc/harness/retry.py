@@ -9,7 +9,6 @@ from typing import Literal, TypeAlias
 
 from pi_rpc.harness.settings import RetrySettings
 from pi_rpc.llm.errors import ProviderError
-from pi_rpc.llm.failures import is_retryable
 from pi_rpc.llm.messages import AssistantMessage
 
 __all__ = ["RetryDecision", "RetryReason", "retry_delay_ms", "should_retry"]
@@ -55,6 +54,10 @@ def should_retry(
     text does. An abort and a conversation that is too long are never retried.
     """
     said = reply.error_message or ""
+    if reply.stop_reason != "error":
+        return RetryDecision(None, "final", said)
+    from pi_rpc.llm.failures import is_retryable
+
     if not is_retryable(reply, error):
         return RetryDecision(None, "final", said)
     if not settings.enabled or settings.max_retries <= 0:

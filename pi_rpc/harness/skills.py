@@ -8,7 +8,6 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -17,6 +16,7 @@ from pi_rpc.harness._selection import IgnoreRules, Selection
 from pi_rpc.harness._texts import TooLargeError, read_text
 from pi_rpc.harness._written import fitting
 from pi_rpc.harness.front_matter import FrontMatterError, parse_front_matter, split_front_matter
+from pi_rpc.harness.markup import escaped
 
 __all__ = ["Place", "Scope", "Skill", "find_skills", "skill_invocation", "skill_listing"]
 
@@ -129,7 +129,7 @@ def skill_invocation(skill: Skill, arguments: str = "") -> str:
 
 
 def _quoted(text: str) -> str:
-    return escape(text)
+    return escaped(text)
 
 
 def _files(place: Place, problems: list[str]) -> Iterable[tuple[Path, bool]]:

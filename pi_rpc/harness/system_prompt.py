@@ -5,11 +5,11 @@ and users' own prompt files come from ``pi_rpc.harness.resources``.
 """
 
 from collections.abc import Iterable, Sequence
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pi_rpc.agent.tool import AgentTool
+from pi_rpc.harness.markup import escaped
 
 if TYPE_CHECKING:
     from pi_rpc.harness.context_files import ContextFile
@@ -103,7 +103,7 @@ def _project_context(files: Sequence["ContextFile"]) -> str:
     if not files:
         return ""
     texts = [
-        f'<instructions path="{escape(str(file.path))}">\n{file.text.strip()}\n</instructions>'
+        f'<instructions path="{escaped(str(file.path))}">\n{file.text.strip()}\n</instructions>'
         for file in files
     ]
     return "\n\n".join((_CONTEXT_INTRODUCTION, *texts))

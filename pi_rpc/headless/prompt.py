@@ -11,7 +11,6 @@ import stat
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 
 import anyio
@@ -19,6 +18,7 @@ import anyio
 from pi_rpc._os.files import read_regular
 from pi_rpc._os.threads import run_blocking
 from pi_rpc.harness.inputs import PromptInput
+from pi_rpc.harness.markup import escaped
 from pi_rpc.headless.exit_codes import UsageError
 from pi_rpc.llm.messages import ImageBlock
 
@@ -139,7 +139,7 @@ async def _file(path: Path) -> tuple[str, list[ImageBlock]]:
 
 
 def _named(path: Path) -> str:
-    return f'name="{escape(str(path), quote=True)}"'
+    return f'name="{escaped(str(path))}"'
 
 
 def _text_of(data: bytes, what: str) -> str:

@@ -6,6 +6,7 @@ when the file was made; ``models.json`` corrects them. A provider's default mode
 """
 
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -56,9 +57,7 @@ class _File(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
 @cache
 def _providers() -> dict[str, msgspec.Raw]:
     """Read once, when first asked for; each provider is decoded when it is asked for."""
-    from importlib.resources import files
-
-    written = files("pi_rpc.llm").joinpath("catalogue.json").read_bytes()
+    written = Path(__file__).with_name("catalogue.json").read_bytes()
     return msgspec.json.decode(written, type=_File).providers
 
 

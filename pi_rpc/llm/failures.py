@@ -7,7 +7,6 @@ wording of it. Pure: nothing is sent or read here. Does not own the retrying.
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from html import unescape
 from typing import Any
 
 import msgspec
@@ -325,6 +324,8 @@ def _details_of(body: str) -> RpcDetails:
 
 def _read_body(body: str) -> tuple[str, str]:
     """What the body says, and the provider's word for the kind of error."""
+    from html import unescape
+
     try:
         return _read_json(read_json(_any_decoder, body.encode("utf-8", "replace")))
     except (msgspec.DecodeError, RecursionError):

@@ -6,7 +6,6 @@ loopback port, shared by all callers, ended with us. How its parts are found and
 
 import logging
 import os
-import secrets
 from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import replace
@@ -80,6 +79,8 @@ class LocalModelServer:
         start_limit_s: float = _START_LIMIT_S,
     ) -> None:
         """Starts nothing. ``find`` says where the parts are."""
+        import secrets
+
         self.api_key = secrets.token_hex(16)
         """Who asks the server must send it: it keeps other programs and web pages out."""
         self._find = find

@@ -34,23 +34,26 @@ _PHRASES = (
     r"longer than the maximum model length|context length of only \d+ tokens",
     r"`inputs` (tokens \+ `max_new_tokens` must be <=|must have less than) ?\d+",
 )
-_BY_STATUS = re.compile(
+_BY_STATUS = (
     # Whatever is said beside: less is to be sent. Cerebras says nothing at all.
     r"^413\b|\banswered 413\b|\b413 \(no body\)|\bcerebras answered 400: \(no body\)"
 )
-_OVERFLOW = re.compile("|".join(_PHRASES), re.IGNORECASE)
-_OTHER_LIMITS = re.compile(
+_OVERFLOW = "|".join(_PHRASES)
+_OTHER_LIMITS = (
     r"\bthrottl(ing|ed)|(^\W*|\()service ?unavailable|rate.?limit|too many requests"
-    r"|\bper (minute|day|hour)\b|\banswered (401|403|429|50[1-9]|52\d)\b",
-    re.IGNORECASE,
+    r"|\bper (minute|day|hour)\b|\banswered (401|403|429|50[1-9]|52\d)\b"
 )
+"""Compiled when they are first needed: most replies do not fail."""
 
 
 def says_overflow(text: str) -> bool:
     """An error text says that the conversation is too long; rate limits on tokens do not count."""
-    if _BY_STATUS.search(text) is not None:
+    if re.search(_BY_STATUS, text) is not None:
         return True
-    return _OVERFLOW.search(text) is not None and _OTHER_LIMITS.search(text) is None
+    return (
+        re.search(_OVERFLOW, text, re.IGNORECASE) is not None
+        and re.search(_OTHER_LIMITS, text, re.IGNORECASE) is None
+    )
 
 
 def is_overflow(message: AssistantMessage, context_window: int = 0) -> bool:

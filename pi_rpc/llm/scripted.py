@@ -78,7 +78,6 @@ from pi_rpc.llm._script_steps import (
 )
 from pi_rpc.llm.errors import BadRequestError
 from pi_rpc.llm.events import AssistantMessageEvent
-from pi_rpc.llm.failures import failure_with
 from pi_rpc.llm.messages import Usage, UsageCost, Wire
 from pi_rpc.llm.models import Model, ModelCost
 from pi_rpc.llm.provider import Context, EventBatches, StreamOptions
@@ -299,6 +298,8 @@ async def _play(
         elif step.delay_ms is not UNSET:
             await anyio.sleep(step.delay_ms / 1000)
         elif step.error is not UNSET:
+            from pi_rpc.llm.failures import failure_with
+
             raise failure_with(
                 step.error.message,
                 status=step.error.status,

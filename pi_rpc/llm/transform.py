@@ -6,7 +6,6 @@ encoded. Deterministic from the first message on, so that prompt caches stay war
 dialect's wording.
 """
 
-import hashlib
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -185,6 +184,8 @@ def _fitting_id(original: str, limit: int) -> str:
 
 
 def _shortened(text: str, limit: int) -> str:
+    import hashlib
+
     digest = hashlib.sha256(text.encode()).hexdigest()[:8]
     return f"{text[: limit - 9]}_{digest}"
 

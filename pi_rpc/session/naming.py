@@ -3,10 +3,8 @@
 Owns the names only. Does not own which directory is the agent's.
 """
 
-import hashlib
 import os
 import re
-import uuid
 from pathlib import Path
 
 from pi_rpc.chance import now_ms, random_bits
@@ -49,7 +47,8 @@ def new_session_id() -> str:
     value = (milliseconds & ((1 << 48) - 1)) << 80 | random_bits(80)
     value = value & ~(0xF << 76) | 0x7 << 76  # version
     value = value & ~(0x3 << 62) | 0x2 << 62  # variant
-    return str(uuid.UUID(int=value))
+    text = f"{value:032x}"
+    return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
 
 
 def folder_name(cwd: str | Path) -> str:
@@ -59,6 +58,8 @@ def folder_name(cwd: str | Path) -> str:
     encoded = os.fsencode(name)
     if len(encoded) <= _LONGEST_NAME:
         return name
+    import hashlib
+
     digest = hashlib.sha256(encoded).hexdigest()[:16]
     start = os.fsdecode(encoded[: _LONGEST_NAME - 40]).encode("utf-8", "ignore")
     return f"{start.decode('utf-8', 'ignore')}-{digest}--"

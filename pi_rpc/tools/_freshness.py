@@ -7,7 +7,6 @@ Small files are told apart by a digest of what they hold, so that saving a buffe
 or switching a branch there and back changes nothing; large ones by size and time.
 """
 
-import hashlib
 from collections.abc import Hashable, Sequence
 from pathlib import Path
 
@@ -47,6 +46,8 @@ class ContentMark:
     """The name of a content that is read in pieces, from its beginning to its end."""
 
     def __init__(self) -> None:
+        import hashlib
+
         self._digest = hashlib.sha1(usedforsecurity=False)
         self._size = 0
 

@@ -7,10 +7,13 @@ Does not own keeping them (``pi_rpc.harness.permissions.remembered``).
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from pi_rpc.harness.permissions.commands import Words
 from pi_rpc.harness.permissions.paths import Zones
 from pi_rpc.harness.permissions.rules import Rule, command_rule, path_rule
+
+if TYPE_CHECKING:
+    from pi_rpc.harness.permissions.commands import Words
 
 __all__ = ["Offer", "command_offers", "path_offers", "tool_offer"]
 
@@ -53,7 +56,7 @@ class Offer:
     """The same for people: ``commands like `git status *```."""
 
 
-def command_offers(asked: Sequence[Words], text: str) -> tuple[Offer, ...]:
+def command_offers(asked: "Sequence[Words]", text: str) -> tuple[Offer, ...]:
     """Exactly the commands ``asked``, and what begins as they do; ``text`` is the whole command."""
     if len(text) > LONGEST_COMMAND:
         return ()
@@ -92,7 +95,7 @@ def _offer(rules: Sequence[Rule]) -> Offer:
     return Offer(rules=unique, words=", ".join(rule.words for rule in unique))
 
 
-def _family(words: Words) -> Rule:
+def _family(words: "Words") -> Rule:
     if words[0] in _WHOLE_PROGRAMS:
         return command_rule(words[:1], prefix=True)
     if len(words) > 1 and words[1] in _FAMILIES.get(words[0], ()):

@@ -12,20 +12,15 @@ from typing import Any, Literal, TypeAlias
 
 from pi_rpc.agent.tool import ToolKind
 from pi_rpc.harness.configuration import PermissionMode
-from pi_rpc.harness.permissions._naming import Named, named_in
-from pi_rpc.harness.permissions._offers import Offer, command_offers, path_offers, tool_offer
-from pi_rpc.harness.permissions.commands import parse_command
+from pi_rpc.harness.permissions._offers import Offer, path_offers, tool_offer
 from pi_rpc.harness.permissions.paths import Access, Zone, Zones
 from pi_rpc.harness.permissions.rules import (
     Rule,
     RuleEffect,
     RuleSet,
-    command_text,
-    folded,
-    has_shape,
 )
 
-__all__ = ["Call", "Decision", "Offer", "Verdict", "decide"]
+__all__ = ["Call", "Case", "Decision", "Offer", "Verdict", "decide"]
 
 Verdict: TypeAlias = Literal["allow", "ask", "refuse"]
 
@@ -64,11 +59,13 @@ class Decision:
 def decide(call: Call, mode: PermissionMode, rules: RuleSet, zones: Zones) -> Decision:
     """What becomes of ``call``; see docs/permissions.md for the order."""
     if call.command is not None:
-        return _CommandCase(call, mode, rules, zones).decision()
+        from pi_rpc.harness.permissions._command_case import CommandCase
+
+        return CommandCase(call, mode, rules, zones).decision()
     return _PathCase(call, mode, rules, zones).decision()
 
 
-class _Case(ABC):
+class Case(ABC):
     """A call and what it is judged by; the order of what counts, for every kind of call."""
 
     def __init__(self, call: Call, mode: PermissionMode, rules: RuleSet, zones: Zones) -> None:
@@ -122,7 +119,7 @@ class _Case(ABC):
         """Allowed by a rule, or else what the mode says."""
 
 
-class _PathCase(_Case):
+class _PathCase(Case):
     """A call that touches files, or of which nothing is known but its tool."""
 
     def secret(self) -> str:
@@ -191,47 +188,6 @@ class _PathCase(_Case):
 
     def _offers(self, paths: Sequence[Path]) -> tuple[Offer, ...]:
         return path_offers(self.call.tool_name, self.call.kind, paths, self.zones)
-
-
-class _CommandCase(_Case):
-    """A call that runs commands in a shell."""
-
-    def __init__(self, call: Call, mode: PermissionMode, rules: RuleSet, zones: Zones) -> None:
-        super().__init__(call, mode, rules, zones)
-        self._parsed = parse_command(call.command or "")
-        self._texts = {words: command_text(words) for words in self._parsed.found}
-        self._folded = [folded(text) for text in self._texts.values()]
-        self._joined = "\0".join(["", *self._folded])
-        self._named = Named() if mode == "full" else named_in(self._parsed, zones)
-
-    def secret(self) -> str:
-        return f"`{self._named.secret}`" if self._named.secret else ""
-
-    def judged(self) -> bool:
-        return not self._parsed.unsure
-
-    def touched_by(self, rule: Rule) -> bool:
-        return any(
-            f"\0{shape[0]}" in self._joined  # most commands are about something else altogether
-            and any(has_shape(text, [shape]) for text in self._folded)
-            for shape in rule.shapes()
-        )
-
-    def by_rules_and_mode(self) -> Decision:
-        parsed = self._parsed
-        problems = list(parsed.problems)
-        if self._named.holder:
-            problems.append(f"`{self._named.holder}` is a folder with credentials in it")
-        needed = f"Commands need permission in the mode {self.mode}."
-        if problems:
-            return Decision(
-                verdict="ask", reason=f"{needed} No rule can allow this one: {problems[0]}."
-            )
-        shapes = [shape for rule in self.rules("allow") for shape in rule.shapes()]
-        asked = [words for words in parsed.simple if not has_shape(self._texts[words], shapes)]
-        if not asked:
-            return Decision(verdict="allow")
-        return Decision(verdict="ask", reason=needed, offers=command_offers(asked, parsed.text))
 
 
 def _refused(reason: str) -> Decision:
