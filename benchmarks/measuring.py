@@ -19,6 +19,7 @@ _IDLE_S = 0.5
 _STIR_S = 0.002
 """What an idle process may use meanwhile."""
 DAEMON = [sys.executable, "-m", "pi_rpc", "--stdio"]
+RUN = [sys.executable, "-m", "pi_rpc", "run", "--ephemeral", "--model", "scripted/scripted", "go"]
 BARE = [sys.executable, "-c", "import asyncio, msgspec"]
 
 

@@ -1,4 +1,5 @@
-"""From the start of the process to the reply to ``initialize``, and memory then and later."""
+"""From the start of the process to the reply to ``initialize``, and memory then and later; and a
+whole ``pi-rpc run``."""
 
 import json
 import os
@@ -9,9 +10,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.measuring import BARE, DAEMON, Driven, Figure, environment, paired_ratio, timed
+from benchmarks.measuring import BARE, DAEMON, RUN, Driven, Figure, environment, paired_ratio, timed
 
 START_LIMIT = 1.0
+RUN_LIMIT = 2.5
 PI_START_LIMIT = 0.3
 MEMORY_AT_START_MB = 35.0
 MEMORY_AFTER_PROMPT_MB = 60.0
@@ -20,6 +22,7 @@ MEMORY_AFTER_PROMPT_MB = 60.0
 def figures() -> Iterator[Figure]:
     with tempfile.TemporaryDirectory() as scratch:
         yield _start(scratch)
+        yield _whole_run(scratch)
         if command := os.environ.get("PI_BIN"):
             yield _start_beside_pi(scratch, shlex.split(command))
         yield from _memory(scratch)
@@ -51,11 +54,33 @@ def _start_beside_pi(scratch: str, command: list[str]) -> Figure:
     return Figure("start to first answer / pi", ratio, PI_START_LIMIT, "x", detail)
 
 
-def _start(scratch: str) -> Figure:
-    def bare() -> float:
-        return timed(lambda: subprocess.run(BARE, env=environment(), check=True))
+def _bare() -> float:
+    return timed(lambda: subprocess.run(BARE, env=environment(), check=True))
 
-    ours, other, ratio = paired_ratio(lambda: _daemon_start(scratch), bare, 15)
+
+def _whole_run(scratch: str) -> Figure:
+    """One prompt to a scripted model, in an agent directory without settings."""
+    script = Path(scratch) / "run.json"
+    script.write_text(json.dumps({"replies": [{"steps": [{"text": "hello"}]}]}))
+    agent = Path(scratch) / "agent"
+    agent.mkdir()
+    env = environment(
+        PI_CODING_AGENT_DIR=str(agent), PI_RPC_SCRIPT=str(script), PI_RPC_LOCAL_SERVERS="off"
+    )
+    silent = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL}
+
+    def ours() -> float:
+        return timed(
+            lambda: subprocess.run(RUN, env=env, check=True, stderr=subprocess.DEVNULL, **silent)
+        )
+
+    one, other, ratio = paired_ratio(ours, _bare, 15)
+    detail = f"{one * 1000:.0f} ms against {other * 1000:.0f} ms"
+    return Figure("pi-rpc run, whole / import asyncio, msgspec", ratio, RUN_LIMIT, "x", detail)
+
+
+def _start(scratch: str) -> Figure:
+    ours, other, ratio = paired_ratio(lambda: _daemon_start(scratch), _bare, 15)
     detail = f"{ours * 1000:.0f} ms against {other * 1000:.0f} ms"
     return Figure("start to initialize / import asyncio, msgspec", ratio, START_LIMIT, "x", detail)
 
