@@ -13,6 +13,9 @@ AIMOCK_CLI := $(abspath $(VENV))/mock/node_modules/@copilotkit/aimock/dist/cli.j
 VSCODE := $(abspath $(VENV))/vscode/node_modules
 PIP    := $(RETRY) $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
+# What lint has run already is not run again.
+TESTS  := $(BIN)/python -m pytest -n 2 --dist worksteal --deselect tests/test_architecture.py
+
 # Bytecode that is not kept is compiled again by every process that the tests start.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -81,13 +84,13 @@ run: $(VENV)/.run
 	@$(BIN)/pi-rpc demo --install $(if $(MODEL),--model $(MODEL))
 
 test: lint
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not model'
+	$(TESTS) -m 'not model'
 
 # Nothing is skipped here: what a test needs is installed, or the test fails.
 test-all: lint $(VENV)/.model $(VENV)/.pi $(VENV)/.mock $(VENV)/.checks
 	PI_RPC_REQUIRE_MODEL=1 PI_RPC_REQUIRE_NODE=1 PI_RPC_REQUIRE_PI=1 PI_BIN='$(PI_BIN)' \
 		AIMOCK_CLI='$(AIMOCK_CLI)' NODE_CHECKS='$(abspath $(VENV))/checks/node_modules' \
-		$(BIN)/python -m pytest -n 2 --dist worksteal
+		$(TESTS)
 	$(MAKE) --no-print-directory test-vscode
 	$(MAKE) --no-print-directory test-neovim
 

@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -21,8 +22,13 @@ def modules() -> list[Path]:
     return sorted(PACKAGE.rglob("*.py"))
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def definitions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef]:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             yield node
 
@@ -42,7 +48,7 @@ def tracked_files() -> list[Path]:
 def test_a_module_is_small_and_says_what_it_owns(path: Path) -> None:
     source = path.read_text(encoding="utf-8")
     assert len(source.splitlines()) < MODULE_LINES, "split it by concern"
-    assert ast.get_docstring(ast.parse(source)), "say what the module owns and what it does not"
+    assert ast.get_docstring(parsed(path)), "say what the module owns and what it does not"
 
 
 @pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(ROOT)))
@@ -65,7 +71,7 @@ def test_functions_are_short_and_names_are_from_the_glossary(path: Path) -> None
     ids=lambda path: str(path.relative_to(ROOT)),
 )
 def test_what_is_public_is_documented(path: Path) -> None:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = parsed(path)
     public = {
         node.name: node
         for node in tree.body
