@@ -142,7 +142,12 @@ function M.label(attachment)
     local count = #attachment.diagnostics
     return ("%d diagnostic%s of %s"):format(count, count == 1 and "" or "s", name)
   elseif attachment.range then
-    local first, last = attachment.range.start.line + 1, attachment.range["end"].line + 1
+    local start, finish = attachment.range.start, attachment.range["end"]
+    local first, last = start.line + 1, finish.line + 1
+    if finish.character == 0 and finish.line > start.line then
+      -- It ends where a line begins, of which nothing is in it.
+      last = last - 1
+    end
     return first == last and ("%s:%d"):format(name, first) or ("%s:%d-%d"):format(name, first, last)
   end
   return name

@@ -84,7 +84,7 @@ function Chat:_changed()
     self.drawn_queue = self.session.queue
     self.prompt:draw()
   end
-  vim.api.nvim__redraw({ buf = self.buffer.buffer, winbar = true })
+  windows.redraw_winbar(self.buffer.buffer)
 end
 
 -- Keys -------------------------------------------------------------------------------------------------------------
@@ -97,7 +97,7 @@ function Chat:follow()
   local closed = vim.fn.foldclosed(row) ~= -1
   local link = not closed and links.at(line, column, self.session.state.cwd)
   if not link and first == row - 1 and not closed then
-    link = links.of_block(block)
+    link = links.of_block(block, self.session.state.cwd)
   end
   if link then
     links.open(link)

@@ -127,6 +127,9 @@ function ChatBuffer:_write(changes)
     end
   end
   vim.bo[buffer].modifiable = false
+  if changes.cleared then
+    highlights.parse(buffer)
+  end
   for block in pairs(changes.touched) do
     if not block.gone then
       self:_mark(block)

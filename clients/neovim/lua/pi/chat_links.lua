@@ -60,15 +60,22 @@ function M.at(line, column, cwd)
   end
 end
 
----The file of a tool call.
+---The file of a tool call: where the daemon says it works; of earlier calls, what their arguments name.
 ---@param block? pi.Block
+---@param cwd string
 ---@return {path: string, line?: integer, column?: integer}?
-function M.of_block(block)
-  local location = block and block.locations and block.locations[1]
-  if location then
-    local line = location.range and location.range.start.line + 1
-    return { path = vim.uri_to_fname(location.uri), line = line }
+function M.of_block(block, cwd)
+  if not block or block.kind ~= "tool" then
+    return nil
   end
+  local location = block.locations and block.locations[1]
+  if not location then
+    local path = block.args and block.args.path
+    local full = type(path) == "string" and existing(path, cwd)
+    return full and { path = full } or nil
+  end
+  local line = location.range and location.range.start.line + 1
+  return { path = vim.uri_to_fname(location.uri), line = line }
 end
 
 ---Open a link where people edit: the window before, another one, or a new one. Never in a chat's own.
@@ -90,8 +97,7 @@ function M.open(link)
     vim.api.nvim_set_current_win(target)
   else
     vim.cmd("leftabove vsplit")
-    vim.w.pi_role = nil
-    vim.cmd("setlocal winbar< conceallevel< concealcursor< foldmethod< foldtext< fillchars<")
+    require("pi.chat_windows").undress(0)
   end
   vim.cmd("normal! m'")
   vim.cmd.edit(vim.fn.fnameescape(link.path))

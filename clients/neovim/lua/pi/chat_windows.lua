@@ -55,6 +55,28 @@ local function dress(window, role)
   end
 end
 
+---A window is one for anything again.
+---@param window integer
+function M.undress(window)
+  vim.w[window].pi_role = nil
+  vim.api.nvim_win_call(window, function()
+    for _, options in ipairs({ CHAT_OPTIONS, PROMPT_OPTIONS, BOTH }) do
+      for name in pairs(options) do
+        vim.cmd("setlocal " .. name .. "<")
+      end
+    end
+  end)
+end
+
+---The lines above the windows are to be drawn anew, with the next refresh of the screen.
+---@param buffer integer
+function M.redraw_winbar(buffer)
+  for _, window in ipairs(vim.fn.win_findbuf(buffer)) do
+    local value = vim.wo[window].winbar
+    vim.api.nvim_set_option_value("winbar", value, { win = window, scope = "local" })
+  end
+end
+
 ---Where the floats stand: the prompt below the chat, borders around both.
 ---@param prompt_rows integer
 ---@return vim.api.keyset.win_config chat
@@ -120,6 +142,10 @@ end
 ---@return integer prompt the window to write in
 function M.show(layout, chat_buffer, prompt_buffer)
   local chat = M.find("chat")
+  if not chat then
+    -- A prompt whose chat is gone is in the way.
+    M.close()
+  end
   if chat then
     vim.api.nvim_win_set_buf(chat, chat_buffer)
   else
@@ -146,7 +172,7 @@ function M.close()
     local window = M.find(role)
     if window then
       if not pcall(vim.api.nvim_win_close, window, false) then
-        vim.w[window].pi_role = nil
+        M.undress(window)
         vim.api.nvim_win_call(window, vim.cmd.enew)
       end
     end

@@ -46,6 +46,15 @@ function M.markdown(buffer)
   vim.treesitter.highlighter.new(parser, { queries = { markdown = plain } })
 end
 
+---Know a text anew that has taken the place of another: what is known of the other names rows that are not there.
+---@param buffer integer
+function M.parse(buffer)
+  local active = vim.treesitter.highlighter.active[buffer]
+  if active then
+    active.tree:parse()
+  end
+end
+
 ---Define them now, and after each change of the colour scheme.
 function M.setup()
   M.define()

@@ -286,7 +286,7 @@ function Prompt:draw()
       require("pi.chat_windows").fit(window)
     end
   end
-  vim.api.nvim__redraw({ buf = self.buffer, winbar = true })
+  require("pi.chat_windows").redraw_winbar(self.buffer)
 end
 
 ---The line above the prompt: what is attached to it.

@@ -209,7 +209,15 @@ end)
 test("a completion plugin that asks the omnifunc gets the files that were found", function(t)
   t:write("src/valve.lua", "")
   t:write("src/boiler.lua", "")
-  local chat = chat_of(t, {})
+  local chat, session = chat_of(t, {})
+  local answered
+  local request = session.request
+  t:stub(session, "request", function(self, method, params, callback)
+    return request(self, method, params, function(...)
+      callback(...)
+      answered = method == "file/search"
+    end)
+  end)
   local omnifunc = require("pi.completion").omnifunc
   chat.prompt:set("See @valv")
   vim.api.nvim_set_current_win(vim.fn.win_findbuf(chat.prompt.buffer)[1])
@@ -220,11 +228,11 @@ test("a completion plugin that asks the omnifunc gets the files that were found"
   vim.api.nvim_win_set_cursor(0, { 1, 9 })
   t.eq(omnifunc(1, ""), 5)
   require("pi.completion").typed(chat.prompt, false)
-  local items = t.wait("what was found", function()
-    local found = omnifunc(0, "valv")
-    return #found > 0 and found
+  t.wait("what was found", function()
+    return answered
   end)
-  t.eq(items[1].word, "src/valve.lua")
+  t.eq(omnifunc(0, "valv")[1].word, "src/valve.lua")
+  t.eq(omnifunc(0, "valve")[1].word, "src/valve.lua")
 end)
 
 test("a chat whose session is closed is gone with its buffers", function(t)

@@ -330,14 +330,14 @@ def test_a_chat_that_is_opened_again_shows_the_same(stage: Stage) -> None:
 
 
 def test_very_long_lines_are_shown_and_leave_the_editor_alone(stage: Stage) -> None:
-    screen = stage.open([{"repeatText": "x" * 1000, "count": 300}], width=60)
+    screen = stage.open([{"repeatText": "x" * 1000, "count": 200}], width=60)
     ask(screen, "Long.")
     screen.wait("the end", lambda shown: "working" not in shown and "xxxx" in shown)
     assert (
         screen.lua(
             "return require('pi.chat').of(require('pi').session()).buffer.view.document.rows"
         )
-        >= 300000 // 8192
+        >= 200000 // 8192
     )
     screen.type("short")
     screen.wait_for("short$")

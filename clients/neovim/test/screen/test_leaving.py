@@ -4,6 +4,7 @@ import os
 import signal
 import time
 
+import pytest
 from conftest import Stage
 from screen import Screen
 
@@ -49,6 +50,26 @@ def test_leaving_during_a_run_asks_and_staying_changes_nothing(stage: Stage) -> 
         screen.wait("that the question is gone", lambda shown: "Quit and stop it" not in shown)
     assert screen.lua("return #vim.api.nvim_list_wins()") == 1
     assert screen.lua("return require('pi').session():running()") is True
+
+
+@pytest.mark.parametrize("layout", ["right", "float"])
+def test_staying_leaves_the_chat_as_it_is(stage: Stage, layout: str) -> None:
+    screen = stage.open(LONG)
+    screen.type(f":Pi open {layout}<CR>Paint it.<CR>")
+    screen.wait_until("local s = require('pi').session() return s and s:running()")
+    screen.wait_for("Working on it")
+    screen.type("More to say")
+    screen.wait_for("More to say")
+    screen.type("<Esc>")
+    before = screen.wait("the end of Insert mode", lambda _: screen.nvim.api.get_mode()["mode"] == "n")
+    screen.type(":qall<CR>")
+    screen.wait_for("Quit and stop it")
+    screen.type("s")
+    screen.wait("that the question is gone", lambda shown: "Quit and stop it" not in shown)
+    assert screen.text() == before
+    # The chat is still known as such: it closes as a whole.
+    screen.type(":Pi close<CR>")
+    screen.wait("that it is closed", lambda shown: "Working on it" not in shown and "More to say" not in shown)
 
 
 def test_leaving_all_the_same_ends_the_daemon_and_its_run(stage: Stage) -> None:

@@ -108,6 +108,8 @@ def test_the_picture_of_a_review_is_what_is_shown(stage: Stage) -> None:
     screen = prepared(stage, "ask")
     ask(screen, "What happens when I turn the valve twice?")
     screen.wait_for("waits for :Pi answer")
+    # Names of buffers there hold an id.
+    screen.nvim.command("set showtabline=0")
     screen.type("<Esc>:Pi answer<CR>")
     screen.wait_for("Type number and <Enter>")
     screen.type("1<CR>")
