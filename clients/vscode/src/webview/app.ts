@@ -63,10 +63,17 @@ export class App {
     });
     this.footer = new Footer(host, { send: () => this.prompt.send(false), stop: () => this.stop() });
     const composer = h("div", { class: "composer" }, this.prompt.element, this.footer.element);
-    const middle = h("div", { class: "middle" }, this.scroller, this.empty, this.toEnd);
+    const middle = h(
+      "main",
+      { class: "middle" },
+      h("h1", { class: "hidden-text" }, "pi"),
+      this.scroller,
+      this.empty,
+      this.toEnd,
+    );
     const below = h(
-      "div",
-      { class: "below" },
+      "section",
+      { class: "below", "aria-label": "Message" },
       this.banners,
       this.waiting,
       this.queue,
@@ -208,8 +215,10 @@ export class App {
     const { transcript } = this.conversation;
     if (transcript.order !== this.drawnOrder) {
       this.drawnOrder = transcript.order;
+      const isEmpty = transcript.rows().length === 0;
+      show(this.empty, isEmpty);
+      show(this.scroller, !isEmpty);
       this.list.setRows(transcript.rows());
-      show(this.empty, transcript.rows().length === 0);
     } else this.list.refresh();
     if (this.conversation.header !== this.drawnHeader) this.drawHeader();
     this.activity.set(activityOf(this.conversation));

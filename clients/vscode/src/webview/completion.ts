@@ -44,7 +44,6 @@ export class CompletionList {
     this.at = 0;
     this.element.replaceChildren(...choices.map((choice, index) => this.option(choice, index)));
     show(this.element, true);
-    this.input.setAttribute("aria-expanded", "true");
     this.mark();
   }
 
@@ -52,7 +51,6 @@ export class CompletionList {
     show(this.element, false);
     this.choices = [];
     this.element.replaceChildren();
-    this.input.setAttribute("aria-expanded", "false");
     this.input.removeAttribute("aria-activedescendant");
   }
 

@@ -49,7 +49,7 @@ export class PromptBox {
   ) {
     const kept = host.read();
     this.history = new History(kept.history ?? []);
-    const props = { class: "prompt-input", rows: "1", role: "combobox", "aria-label": "Message to pi" };
+    const props = { class: "prompt-input", rows: "1", "aria-label": "Message to pi" };
     this.input = h("textarea", { ...props, "aria-haspopup": "listbox", spellcheck: "false" });
     this.input.value = kept.text ?? "";
     this.completion = new CompletionList(this.input, (choice) => this.take(choice));

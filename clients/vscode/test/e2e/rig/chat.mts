@@ -28,7 +28,7 @@ export class Chat {
 
   /** The box to type in. */
   get prompt(): Locator {
-    return this.root.getByRole("combobox", { name: "Message to pi" });
+    return this.root.getByRole("textbox", { name: "Message to pi" });
   }
 
   async ready(): Promise<void> {
