@@ -5,6 +5,7 @@ doors puts its sessions together itself, of settings and command line (``pi_rpc.
 """
 
 import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
@@ -157,11 +158,10 @@ class Models:
 
     async def aclose(self) -> None:
         """End the embedded model and close connections."""
-        from pi_rpc.llm.http import aclose_clients
-
         if self._local is not None:
             await self._local.aclose()
-        await aclose_clients()
+        if (http := sys.modules.get("pi_rpc.llm.http")) is not None:  # else none was opened
+            await http.aclose_clients()
 
 
 @dataclass(frozen=True, slots=True)

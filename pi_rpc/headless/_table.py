@@ -6,7 +6,7 @@ Owns the layout. Does not own what is in the cells.
 import unicodedata
 from collections.abc import Sequence
 
-__all__ = ["in_a_shell", "in_columns", "printable"]
+__all__ = ["harmless", "in_a_shell", "in_columns", "printable"]
 
 _COMMANDS = {
     "model/list": "`pi-rpc models`",
@@ -28,6 +28,13 @@ def in_columns(rows: Sequence[Sequence[str]], gap: str = "  ") -> list[str]:
         ).rstrip()
         for row in shown
     ]
+
+
+def harmless(text: str) -> str:
+    """``text`` without what a terminal would obey; lines and tabs stay."""
+    if text.isprintable():
+        return text
+    return "".join(char for char in text if char in "\n\t" or unicodedata.category(char) != "Cc")
 
 
 def printable(text: str) -> str:

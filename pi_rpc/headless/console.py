@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Callable
 
+from pi_rpc.headless._table import harmless
 from pi_rpc.headless.ending import Ending
 from pi_rpc.headless.exit_codes import ExitCode
 
@@ -23,8 +24,11 @@ class Notes:
         """``quoted`` makes a text safe for whoever reads the log."""
         self._quoted = quoted
         self._live = ""
-        self._lost = False
-        self.is_terminal = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+        # A stream that was closed before we began is None.
+        self._lost = sys.stderr is None
+        self.is_terminal = (
+            not self._lost and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+        )
 
     def isatty(self) -> bool:
         """Somebody is watching."""
@@ -74,13 +78,13 @@ class Answer:
         self._notes = notes
         self._ending = ending
         self._lost = False
-        self.is_terminal = sys.stdout.isatty()
+        self.is_terminal = sys.stdout is not None and sys.stdout.isatty()
 
     @property
     def descriptor(self) -> int:
         """Its number; -1 where it has none."""
         try:
-            return sys.stdout.fileno()
+            return -1 if sys.stdout is None else sys.stdout.fileno()
         except (OSError, ValueError):
             return -1
 
@@ -92,7 +96,10 @@ class Answer:
         """Write a text."""
         if self.is_terminal:
             self._notes.clear()
-        self.line(text.encode("utf-8", "replace"))
+            shown = harmless(text)
+        else:
+            shown = text
+        self.line(shown.encode("utf-8", "replace"))
         return len(text)
 
     def flush(self) -> None:
@@ -103,6 +110,8 @@ class Answer:
         if self._lost:
             return
         try:
+            if sys.stdout is None:
+                raise ValueError("it is closed")
             sys.stdout.buffer.write(data)
             sys.stdout.buffer.flush()
         except BrokenPipeError:

@@ -126,10 +126,12 @@ class ForPeople:
 
     def end(self, result: RunResult) -> None:
         """Write the answer."""
-        if not self._began or result.handled:
+        if not self._began:
             return
         if self._form == "json":
             self._say(encode(result.record()).decode() + "\n")
+        elif result.handled:
+            return
         elif self._form == "markdown":
             self._say(report(result))
         elif result.output is not msgspec.UNSET:

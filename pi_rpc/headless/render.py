@@ -8,11 +8,10 @@ what is sent, so it draws a daemon's run and a run of this process alike.
 import json
 import os
 import time
-import unicodedata
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from pi_rpc.headless._table import in_a_shell
+from pi_rpc.headless._table import harmless, in_a_shell
 
 __all__ = ["RunRenderer", "Writer"]
 
@@ -91,7 +90,7 @@ class RunRenderer:
 
     def _shown(self, text: str) -> str:
         """What the model said, as it is for a file; a terminal it must not control."""
-        return _harmless(text) if self._answer_is_terminal else text
+        return harmless(text) if self._answer_is_terminal else text
 
     def _draw_result(self, event: Mapping[str, Any]) -> None:
         blocks = event["result"]["content"]
@@ -120,16 +119,9 @@ class RunRenderer:
 
     def _note(self, text: str, colour: str) -> None:
         self._end_line()
-        text = _harmless(text)
+        text = harmless(text)
         self._notes.write(f"\x1b[{colour}m{text}\x1b[0m\n" if self._colour else f"{text}\n")
         self._notes.flush()
-
-
-def _harmless(text: str) -> str:
-    """``text`` without what a terminal would obey; lines and tabs stay."""
-    if text.isprintable():
-        return text
-    return "".join(char for char in text if char in "\n\t" or unicodedata.category(char) != "Cc")
 
 
 def _brief(text: str) -> str:

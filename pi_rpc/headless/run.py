@@ -76,7 +76,7 @@ def _check(arguments: "Namespace") -> None:
     if arguments.replay and (arguments.session or arguments.continue_):
         raise UsageError("--replay keeps no session: it does not go with --session or --continue")
     if arguments.permission_mode is None:
-        is_watched = sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
+        is_watched = all(each is not None and each.isatty() for each in (sys.stdin, sys.stderr))
         arguments.permission_mode = "ask" if is_watched else "readonly"
     arguments.rules = _rules(arguments)
 

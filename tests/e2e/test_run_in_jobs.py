@@ -255,4 +255,6 @@ def test_a_terminal_gets_a_live_line_that_is_gone_in_the_end(tmp_path: Path, col
     text = shown.decode()
     assert re.search(r"turn 1 · bash · [\d,]+ tokens · \$0\.0000 · 0:0\d", text)
     assert ("\x1b[36m" in text) is colour
-    assert text.rstrip().rpartition("\r\x1b[K")[2].startswith(("[stop", "\x1b[2m[stop"))
+    last = text.rpartition("\r\x1b[K")[2]
+    assert "[stop: " in last
+    assert " · " not in last
