@@ -7,13 +7,13 @@ was announced. Does not own what is done when (``test_any_order``).
 
 import json
 import os
-import subprocess
-import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
+
+from tests.warm import start_daemon
 
 DEADLINE_S = 30.0
 
@@ -49,10 +49,8 @@ class Driven:
         )
         script = {"replies": [{"steps": list(steps)} for steps in replies], "repeat": True}
         (home / "script.json").write_text(json.dumps(script))
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "pi_rpc", "--stdio", "--permission-mode", "full"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
+        self._process = start_daemon(
+            ["--stdio", "--permission-mode", "full"],
             cwd=project,
             env={
                 "PATH": os.environ["PATH"],

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,8 @@ import anyio
 import pytest
 
 from pi_rpc.session.store import JsonlSession
-from tests.e2e.editor import DAEMON, DEADLINE_S, call, say
+from tests.e2e.editor import DEADLINE_S, call, say
+from tests.warm import Daemon, start_daemon
 
 TURNS = 12
 KILLS = 72
@@ -48,24 +50,21 @@ main(["--stdio"])
 """
 
 
-def start(home: Path, argv: list[str]) -> subprocess.Popen:
+def start(home: Path, argv: Sequence[str] = ()) -> Daemon:
+    """Start a daemon, or ``argv``, with a prompt to answer."""
     (home / "note.txt").write_text("some text\n" * 50)
     steps = [[say(f"turn {turn} "), call("read", path="note.txt")] for turn in range(TURNS)]
     script = home / "script.json"
     script.write_text(
         json.dumps({"replies": [*({"steps": each} for each in steps), {"steps": [say("end")]}]})
     )
-    process = subprocess.Popen(
-        argv,
-        cwd=home,
-        env={
-            **os.environ,
-            "PI_CODING_AGENT_DIR": str(home),
-            "PI_RPC_SCRIPT": str(script),
-        },
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    )
+    env = {**os.environ, "PI_CODING_AGENT_DIR": str(home), "PI_RPC_SCRIPT": str(script)}
+    process: Daemon
+    if argv:
+        pipe = subprocess.PIPE
+        process = subprocess.Popen(argv, cwd=home, env=env, stdin=pipe, stdout=pipe)
+    else:
+        process = start_daemon(["--stdio"], cwd=home, env=env)
     assert process.stdin is not None
     for frame in (INITIALIZE, PROMPT):
         process.stdin.write(json.dumps(frame).encode() + b"\n")
@@ -74,7 +73,7 @@ def start(home: Path, argv: list[str]) -> subprocess.Popen:
 
 
 def frames_until_end(
-    process: subprocess.Popen, kill_at: int | None = None, kill_after_s: float = DEADLINE_S
+    process: Daemon, kill_at: int | None = None, kill_after_s: float = DEADLINE_S
 ) -> list[dict]:
     """Everything that came out until the end, or until a kill: after so many frames, or seconds."""
     assert process.stdout is not None
@@ -135,21 +134,21 @@ def check(home: Path, told: dict[str, Any]) -> int:
 def test_a_kill_at_any_moment_of_a_run_loses_no_announced_message(
     tmp_path: Path, part: int
 ) -> None:
-    whole = frames_until_end(start(make(tmp_path / "whole"), list(DAEMON)))
+    whole = frames_until_end(start(make(tmp_path / "whole")))
     assert len(announced(whole)) == 2 + 2 * TURNS
     moments = random.Random(part)
     lengths = set()
     begun = time.monotonic()
-    frames_until_end(start(make(tmp_path / "timed"), list(DAEMON)))
+    frames_until_end(start(make(tmp_path / "timed")))
     lasts = time.monotonic() - begun
     for number in range(KILLS // SLICES):
         home = make(tmp_path / str(number))
-        process = start(home, list(DAEMON))
+        process = start(home)
         if number % 2:
             frames = frames_until_end(process, kill_at=moments.randrange(1, len(whole)))
         else:
-            # By the clock, most of them after start-up: within a write, a sync, a rename.
-            frames = frames_until_end(process, kill_after_s=lasts * moments.uniform(0.4, 1.0))
+            # By the clock: within a write, a sync, a rename.
+            frames = frames_until_end(process, kill_after_s=lasts * moments.uniform(0.1, 1.0))
         told = announced(frames)
         stored = check(home, told)
         assert stored >= len(told)

@@ -5,8 +5,6 @@ subclasses'.
 """
 
 import os
-import subprocess
-import sys
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -14,6 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
+
+from tests.warm import start_daemon
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -30,15 +30,15 @@ class DaemonProcess(ABC):
         *,
         deadline_s: float,
         stderr: IO[Any] | None = None,
+        warm: bool = True,
     ) -> None:
         """Start it; ``environment`` is added to the few variables that every daemon needs.
         ``_read`` runs from here on."""
         self._deadline_s = deadline_s
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "pi_rpc", "--stdio", *arguments],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
+        self.process = start_daemon(
+            ["--stdio", *arguments],
             stderr=stderr,
+            warm=warm,
             cwd=project,
             env={
                 "HOME": str(home),

@@ -70,7 +70,7 @@ def told(client: Wire, session_id: str) -> list[tuple[str, str]]:
 def test_while_a_client_does_not_read_a_run_is_held_and_everything_else_goes_on(
     tmp_path: Path, way: str
 ) -> None:
-    with wire(tmp_path, [[say("warm")], [FLOOD]], features=EVERY_DELTA) as client:
+    with wire(tmp_path, [[say("warm")], [FLOOD]], features=EVERY_DELTA, warm=False) as client:
         one = client.ask("prompt", {"message": "go"})["sessionId"]
         other = client.ask("session/new")["sessionId"]
         assert client.ask("prompt", {"message": "go", "sessionId": other})["text"] == "warm"
@@ -119,7 +119,7 @@ def is_about(frame: dict[str, Any], session_id: str, run: int | None) -> bool:
 
 def test_sessions_that_say_little_go_on_while_another_has_filled_the_pipe(tmp_path: Path) -> None:
     little: dict[str, Any] = {"repeatText": "ab ", "count": 500}
-    with wire(tmp_path, [[little], [FLOOD]], features=EVERY_DELTA) as client:
+    with wire(tmp_path, [[little], [FLOOD]], features=EVERY_DELTA, warm=False) as client:
         loud = client.ask("prompt", {"message": "go"})["sessionId"]
         daemon = psutil.Process(client.process.pid)
         others = [client.ask("session/new")["sessionId"] for _ in range(3)]

@@ -73,7 +73,9 @@ def test_not_reading_what_tools_say_holds_no_tool_up_and_costs_a_session_little(
         call("bash", command="yes | head -c 1000000; touch done-bash"),
     ]
     replies = [calls, [say("read")], calls, [say("unread")]]
-    with wire(tmp_path, replies, environ={"TMPDIR": str(tmp_path), **GIVES_BACK}) as client:
+    with wire(
+        tmp_path, replies, environ={"TMPDIR": str(tmp_path), **GIVES_BACK}, warm=False
+    ) as client:
         client.ask("session/configure", {"permissionMode": "full"})
         # What the tools themselves need is needed by the first run too, which is read.
         assert client.ask("prompt", {"message": "go"})["text"] == "read"
@@ -105,7 +107,7 @@ def test_not_reading_what_commands_print_holds_no_command_up_and_costs_a_session
     tmp_path: Path,
 ) -> None:
     commands = [LOUD.replace("done", f"done-{n}") for n in range(3)]
-    with wire(tmp_path, environ={"TMPDIR": str(tmp_path), **GIVES_BACK}) as client:
+    with wire(tmp_path, environ={"TMPDIR": str(tmp_path), **GIVES_BACK}, warm=False) as client:
         client.ask("session/configure", {"permissionMode": "full"})
         for command in commands:
             client.ask("bash", {"command": command})

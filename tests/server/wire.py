@@ -5,13 +5,13 @@ It reads only when it is told to, so it can be as slow as a test needs.
 
 import json
 import os
-import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from tests.e2e.editor import DAEMON, DEADLINE_S
+from tests.e2e.editor import DEADLINE_S
+from tests.warm import Daemon, start_daemon
 
 Frame = dict[str, Any]
 
@@ -19,7 +19,7 @@ Frame = dict[str, Any]
 class Wire:
     """A daemon that has been started; ``say`` and ``read`` are all there is to it."""
 
-    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
+    def __init__(self, process: Daemon) -> None:
         self.process = process
         self.frames: list[Frame] = []
         """Everything read so far."""
@@ -108,20 +108,16 @@ def wire(
     features: Any = None,
     repeat: bool = False,
     environ: dict[str, str] | None = None,
+    warm: bool = True,
 ) -> Iterator[Wire]:
-    """A daemon that was initialized with ``features`` as the client's capabilities."""
+    """A daemon that was initialized with ``features`` as the client's capabilities. Not ``warm``:
+    its memory is to be measured."""
     variables = {**os.environ, "PI_CODING_AGENT_DIR": str(home), **(environ or {})}
     script = home / "script.json"
     steps = [{"steps": list(steps)} for steps in replies]
     script.write_text(json.dumps({"replies": steps, "repeat": repeat}))
     variables["PI_RPC_SCRIPT"] = str(script)
-    process = subprocess.Popen(
-        [*DAEMON, *arguments],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        env=variables,
-        cwd=home,
-    )
+    process = start_daemon(["--stdio", *arguments], env=variables, cwd=home, warm=warm)
     try:
         connected = Wire(process)
         connected.ask("initialize", {"capabilities": features or {}})

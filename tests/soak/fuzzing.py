@@ -55,6 +55,7 @@ class Fuzzed(DaemonProcess):
             },
             deadline_s=DEADLINE_S,
             stderr=self._errors,
+            warm=False,
         )
 
     def __exit__(self, *failure: Any) -> None:

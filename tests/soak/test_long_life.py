@@ -124,7 +124,7 @@ def life(home: Path) -> Iterator[Life]:
     (home / "extensions-py" / "counting.py").write_text(COUNTING)
     (home / "settings.json").write_text('{"retry": {"enabled": false}}')
     (home / "valve.txt").write_text("red\n")
-    with wire(home, REPLIES, repeat=True, environ=GIVES_BACK) as client:
+    with wire(home, REPLIES, repeat=True, environ=GIVES_BACK, warm=False) as client:
         yield Life(client, home)
         assert client.end() == 0
 

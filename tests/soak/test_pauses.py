@@ -26,7 +26,7 @@ MINUTE_S = 60.0
 
 def pause(home: Path, sessions: int, seconds: float) -> None:
     """``sessions`` say more than there is room for, and for ``seconds`` nobody listens."""
-    with wire(home, [[say("warm")], [LONG]], features=EVERY_DELTA) as client:
+    with wire(home, [[say("warm")], [LONG]], features=EVERY_DELTA, warm=False) as client:
         names = [client.ask("session/new")["sessionId"] for _ in range(sessions)]
         for each in names:
             client.ask("prompt", {"sessionId": each, "message": "go"})
