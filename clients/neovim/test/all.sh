@@ -3,7 +3,7 @@
 # NEOVIM is the folder that scripts/neovim-install.sh filled, PI_RPC the daemon. What is left on the line goes to run.py.
 set -eu
 cd "$(dirname "$0")/.."
-"$NEOVIM/checks/node_modules/.bin/stylua" --check --glob '!lua/pi/generated/**' lua plugin test
+"$NEOVIM/checks/node_modules/.bin/stylua" --check lua plugin test/*.lua test/unit test/e2e
 luacheck --quiet lua plugin test
 "$NEOVIM/0.11/bin/nvim" --headless -u NONE -i NONE -l test/help.lua
 # The types of Neovim's own functions come with its runtime; that of the newer one has those of vim.uv, too.

@@ -11,6 +11,7 @@ local M = {}
 ---@field show fun(question: pi.Question) ask the person; ends in `settle` or `later`
 ---@field answer pi.Respond
 ---@field hide? fun() take away what `show` put on the screen
+---@field focus? fun() go to what `show` opened and the person has not closed
 ---@field over boolean? answered, here or elsewhere
 
 ---@type pi.Question[]
@@ -78,6 +79,9 @@ function M.show(question)
     return vim.notify("pi: nothing waits for an answer")
   end
   showing = question
+  if question.focus then
+    return question.focus()
+  end
   question.show(question)
 end
 

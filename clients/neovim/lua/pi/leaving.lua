@@ -8,14 +8,70 @@ local function running()
   end, require("pi.sessions").all())
 end
 
+---@param from integer
+---@param to integer
+local function dress_like(from, to)
+  ---@type table<string, any>
+  local variables = vim.fn.getwinvar(from, "")
+  for name, value in pairs(variables) do
+    vim.w[to][name] = value
+  end
+  for name, info in pairs(vim.api.nvim_get_all_options_info()) do
+    if info.scope == "win" then
+      local value = vim.api.nvim_get_option_value(name, { win = from })
+      -- A window bar that is inherited takes no row until it is set.
+      if name == "winbar" or vim.api.nvim_get_option_value(name, { win = to }) ~= value then
+        vim.api.nvim_set_option_value(name, value, { win = to, scope = "local" })
+      end
+    end
+  end
+end
+
+---@param window integer
+---@return integer another one in its place, that looks the same
+local function twin(window)
+  local config = vim.api.nvim_win_get_config(window)
+  local view = vim.fn.winsaveview()
+  if config.relative ~= "" then
+    vim.api.nvim_open_win(vim.api.nvim_win_get_buf(window), true, config)
+  elseif not pcall(vim.cmd.split) then
+    -- There is no room for two above each other; beside each other there is.
+    vim.cmd("vertical split")
+  end
+  local other = vim.api.nvim_get_current_win()
+  dress_like(window, other)
+  vim.fn.winrestview(view)
+  return other
+end
+
 ---There is no way to refuse to quit but this: Neovim stays when the window that it was told from is gone afterwards.
----Another window takes its place, with the same buffer, view and size.
+---Another window takes its place. Nobody hears of it, for nothing has happened.
 local function stay()
   local window = vim.api.nvim_get_current_win()
-  local view = vim.fn.winsaveview()
-  vim.cmd("noautocmd split")
-  vim.fn.winrestview(view)
-  vim.api.nvim_win_close(window, true)
+  local sizes = {}
+  for _, each in ipairs(vim.api.nvim_tabpage_list_wins(0)) do
+    if vim.api.nvim_win_get_config(each).relative == "" then
+      sizes[each] = { vim.api.nvim_win_get_width(each), vim.api.nvim_win_get_height(each) }
+    end
+  end
+  local ignored = vim.o.eventignore
+  vim.o.eventignore = "all"
+  local ok, err = pcall(function()
+    local other = twin(window)
+    vim.api.nvim_win_close(window, true)
+    sizes[other], sizes[window] = sizes[window], nil
+    -- The size of one moves its neighbours: they are right the second time.
+    for _ = 1, 2 do
+      for each, size in pairs(sizes) do
+        vim.api.nvim_win_set_width(each, size[1])
+        vim.api.nvim_win_set_height(each, size[2])
+      end
+    end
+  end)
+  vim.o.eventignore = ignored
+  if not ok then
+    vim.notify("pi: " .. tostring(err), vim.log.levels.ERROR)
+  end
 end
 
 local function ask()

@@ -160,6 +160,7 @@ local function open_tab(review, edit, number)
   vim.api.nvim_create_autocmd("BufWipeout", {
     buffer = right,
     callback = function()
+      review.question.focus = nil
       if not review.question.over then
         attention.later(review.question)
       end
@@ -183,6 +184,10 @@ function M.open(question, params)
       close(review)
     end
   end
+  question.focus = function()
+    vim.api.nvim_set_current_tabpage(review.tabs[1])
+  end
+  vim.api.nvim_set_current_tabpage(review.tabs[1])
   pcall(vim.cmd.normal, { "gg]c", bang = true })
 end
 

@@ -215,6 +215,23 @@ test("a review that is closed decides nothing, and can be opened again", functio
   t.eq(t:read("valve.txt"), "The valve is green.\n")
 end)
 
+test("a review that is open is gone back to, with what was changed in it", function(t)
+  t:write("valve.txt", "The valve is red.\n")
+  t:daemon({ { EDIT }, { { text = "Done." } } })
+  local session = t:session()
+  local run = asked(t, session)
+  t:choose({ "Review" })
+  vim.cmd("Pi answer")
+  vim.api.nvim_buf_set_lines(0, 0, 1, false, { "The valve is blue." })
+  vim.cmd.tabprevious()
+  vim.cmd("Pi answer")
+  t.eq(#vim.api.nvim_list_tabpages(), 2)
+  t.eq(vim.api.nvim_buf_get_lines(0, 0, -1, false), { "The valve is blue." })
+  vim.cmd.write()
+  settled(t, run)
+  t.eq(t:read("valve.txt"), "The valve is blue.\n")
+end)
+
 test("a new file without a last newline is written so", function(t)
   t:daemon({
     { { toolCall = { name = "write", arguments = { path = "new/file.lua", content = "return 1" } } } },
