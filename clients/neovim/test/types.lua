@@ -1,4 +1,4 @@
----Checks the type annotations with `emmylua_ls`, a language server, which has no command line for it: this is its client.
+---Checks the type annotations with `emmylua_ls`, a language server without a command line for it: this is its client.
 ---
 ---    nvim -l test/types.lua EMMYLUA_LS
 local root = vim.fs.dirname(vim.fs.dirname(vim.fn.fnamemodify(arg[0], ":p")))
