@@ -108,7 +108,7 @@ function runCommands(app: App): Record<string, Command> {
 
 function treeCommands(app: App, tree: SessionTree): Record<string, Command> {
   const entry = (act: (entryId: string, label: string | undefined) => unknown) => (item?: Item) =>
-    item?.kind === "entry" ? act(item.node.entryId, item.node.label) : undefined;
+    item && act(item.node.entryId, item.node.label);
   return {
     refreshTree: () => tree.refresh(),
     "tree.branch": entry((entryId) => branch(app, app.current?.id, entryId, false)),

@@ -14,8 +14,11 @@ export interface Strand {
   ways: Strand[];
 }
 
-/** What the view shows: an entry, or a way that begins at a fork. */
-export type Item = { kind: "entry"; node: TreeNode } | { kind: "way"; strand: Strand; number: number };
+/** What the view shows: an entry, and where a way begins with it behind a fork, the rest of that below it. */
+export interface Item {
+  node: TreeNode;
+  way?: { strand: Strand; number: number };
+}
 
 const MOST_NODES = 5_000;
 
@@ -118,7 +121,7 @@ export class SessionTree implements vscode.TreeDataProvider<Item>, vscode.Dispos
   }
 
   async getChildren(item?: Item): Promise<Item[]> {
-    if (item) return item.kind === "way" ? itemsOf(item.strand) : [];
+    if (item) return item.way ? itemsOf(item.way.strand).slice(1) : [];
     const session = this.#app.current;
     if (!session) return [];
     const nodes: TreeNode[] = [];
@@ -132,50 +135,46 @@ export class SessionTree implements vscode.TreeDataProvider<Item>, vscode.Dispos
       cursor = page.nextCursor;
     } while (cursor !== undefined && nodes.length < MOST_NODES);
     this.#active = pathTo(this.#leafId, nodes);
-    return strandsOf(telling(nodes, this.#leafId)).flatMap((strand, index, all) =>
-      all.length === 1 ? itemsOf(strand) : [{ kind: "way" as const, strand, number: index + 1 }],
-    );
+    const strands = strandsOf(telling(nodes, this.#leafId));
+    const [only, ...more] = strands;
+    return only && more.length === 0 ? itemsOf(only) : strands.flatMap(beginning);
   }
 
-  getTreeItem(item: Item): vscode.TreeItem {
-    if (item.kind === "entry") return this.#entry(item.node);
-    const [first] = item.strand.nodes;
-    const isActive = first !== undefined && this.#active.has(first.entryId);
-    const { Collapsed, Expanded } = vscode.TreeItemCollapsibleState;
-    const way = new vscode.TreeItem(
-      first?.preview || `Branch ${item.number}`,
-      isActive ? Expanded : Collapsed,
+  getTreeItem({ node, way }: Item): vscode.TreeItem {
+    const { Collapsed, Expanded, None } = vscode.TreeItemCollapsibleState;
+    const isActive = this.#active.has(node.entryId);
+    const item = new vscode.TreeItem(
+      node.preview || node.type,
+      way ? (isActive ? Expanded : Collapsed) : None,
     );
-    way.iconPath = new vscode.ThemeIcon("git-branch");
-    way.description = isActive ? `branch ${item.number}, active` : `branch ${item.number}`;
-    return way;
+    const kind = node.role ?? node.type;
+    const marks = [
+      node.label && `“${node.label}”`,
+      node.entryId === this.#leafId && "here",
+      way && `branch ${way.number}`,
+      kind,
+    ];
+    item.description = marks.filter(Boolean).join(" · ");
+    item.tooltip = `${kind}, ${new Date(node.timestamp).toLocaleString()}\n${node.preview}`;
+    item.iconPath = new vscode.ThemeIcon(way ? "git-branch" : iconOf(node), colour(isActive));
+    item.contextValue = "entry";
+    item.accessibilityInformation = { label: `${kind}: ${node.preview}. ${item.description}` };
+    return item;
   }
 
   dispose(): void {
     clearTimeout(this.#later);
     for (const each of this.#listeners) each.dispose();
   }
-
-  #entry(node: TreeNode): vscode.TreeItem {
-    const item = new vscode.TreeItem(node.preview || node.type, vscode.TreeItemCollapsibleState.None);
-    const isLeaf = node.entryId === this.#leafId;
-    const marks = [node.label && `🏷 ${node.label}`, isLeaf && "here", node.role ?? node.type];
-    item.description = marks.filter(Boolean).join(" · ");
-    item.tooltip = `${node.role ?? node.type}, ${new Date(node.timestamp).toLocaleString()}\n${node.preview}`;
-    item.iconPath = new vscode.ThemeIcon(iconOf(node), colour(this.#active.has(node.entryId)));
-    item.contextValue = "entry";
-    item.accessibilityInformation = {
-      label: `${node.role ?? node.type}: ${node.preview}. ${item.description}`,
-    };
-    return item;
-  }
 }
 
 function itemsOf({ nodes, ways }: Strand): Item[] {
-  return [
-    ...nodes.map((node) => ({ kind: "entry" as const, node })),
-    ...ways.map((strand, index) => ({ kind: "way" as const, strand, number: index + 1 })),
-  ];
+  return [...nodes.map((node) => ({ node })), ...ways.flatMap(beginning)];
+}
+
+function beginning(strand: Strand, index: number): Item[] {
+  const [node] = strand.nodes;
+  return node ? [{ node, way: { strand, number: index + 1 } }] : [];
 }
 
 function pathTo(leafId: string | null, nodes: readonly TreeNode[]): Set<string> {
