@@ -13,6 +13,8 @@ local windows = require("pi.chat_windows")
 ---@field session pi.Session
 ---@field buffer pi.ChatBuffer
 ---@field prompt pi.Prompt
+---@field private unsubscribe fun()
+---@field private drawn_queue? pi_rpc.Queue what the prompt shows as waiting
 local Chat = {}
 Chat.__index = Chat
 
@@ -31,8 +33,11 @@ end
 ---@param session pi.Session
 ---@return pi.Chat
 local function chat_of(session)
-  if all[session] then
-    return all[session]
+  local known = all[session]
+  if known and known:_whole() then
+    return known
+  elseif known then
+    known:_end()
   end
   setup()
   local options = require("pi.config").get().chat
@@ -45,7 +50,7 @@ local function chat_of(session)
   self:_name()
   self:_map()
   all[session] = self
-  session:subscribe(function(event)
+  self.unsubscribe = session:subscribe(function(event)
     self:_on(event)
   end)
   session:refresh()
@@ -60,16 +65,27 @@ function Chat:_name()
   pcall(vim.api.nvim_buf_set_name, self.prompt.buffer, "pi://" .. id .. "/prompt")
 end
 
+---Whether the person has wiped out none of its buffers.
+---@private
+function Chat:_whole()
+  return vim.api.nvim_buf_is_valid(self.buffer.buffer) and vim.api.nvim_buf_is_valid(self.prompt.buffer)
+end
+
+---@private
+function Chat:_end()
+  all[self.session] = nil
+  self.unsubscribe()
+  for _, buffer in ipairs({ self.prompt.buffer, self.buffer.buffer }) do
+    if vim.api.nvim_buf_is_valid(buffer) then
+      vim.api.nvim_buf_delete(buffer, { force = true })
+    end
+  end
+end
+
 ---@private
 function Chat:_on(event)
   if event.type == "client_closed" then
-    all[self.session] = nil
-    for _, buffer in ipairs({ self.prompt.buffer, self.buffer.buffer }) do
-      if vim.api.nvim_buf_is_valid(buffer) then
-        vim.api.nvim_buf_delete(buffer, { force = true })
-      end
-    end
-    return
+    return self:_end()
   elseif event.type == "client_snapshot" then
     event = vim.tbl_extend("keep", { phase = self.session.state.phase, queue = self.session.queue }, event)
   elseif event.type == "client_lost" and event.queue then

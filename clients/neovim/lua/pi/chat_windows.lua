@@ -225,15 +225,15 @@ function M.setup(group)
       if not vim.api.nvim_win_is_valid(window) or vim.w[window].pi_role ~= "chat" then
         return
       end
-      local tab = vim.api.nvim_win_get_tabpage(window)
+      -- Which prompt it is counts now: the chat may be shown anew before it can be closed.
+      local prompts = vim.tbl_filter(function(other)
+        return vim.w[other].pi_role == "prompt"
+      end, vim.api.nvim_tabpage_list_wins(vim.api.nvim_win_get_tabpage(window)))
       vim.schedule(function()
-        if not vim.api.nvim_tabpage_is_valid(tab) then
-          return
-        end
-        for _, other in ipairs(vim.api.nvim_tabpage_list_wins(tab)) do
-          if vim.w[other].pi_role == "prompt" then
+        for _, prompt in ipairs(prompts) do
+          if vim.api.nvim_win_is_valid(prompt) then
             -- The only window of all cannot be closed.
-            pcall(vim.api.nvim_win_close, other, false)
+            pcall(vim.api.nvim_win_close, prompt, false)
           end
         end
       end)

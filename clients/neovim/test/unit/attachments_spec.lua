@@ -75,7 +75,7 @@ test("files that a text mentions are attached once, with the lines it names, and
   t.eq(mentioned("@" .. t.project .. "/src/a.lua?"), { "src/a.lua" })
 end)
 
--- Links in a chat ------------------------------------------------------------------------------------------------------
+-- Links in a chat ------------------------------------------------------------
 
 local function link(t, line, at)
   local found = require("pi.chat_links").at(line, assert(line:find(at, 1, true)) - 1, t.project)
@@ -113,7 +113,7 @@ test("a call leads to the file it works on, also when only its arguments are kno
   t.eq(of_block({ kind = "text" }, t.project), nil)
 end)
 
--- Completion -----------------------------------------------------------------------------------------------------------
+-- Completion ------------------------------------------------------------
 
 test("files are completed after an at, commands after a slash that begins the text", function(t)
   local target = require("pi.completion").target
