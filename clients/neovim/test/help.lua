@@ -124,18 +124,31 @@ for _, name in ipairs(commands.names()) do
 end
 
 section("THE CHAT AND ITS PROMPT", "pi-chat")
-fill(
-  "The prompt is a buffer of any number of lines. `@file` mentions a file, `/name` calls a template, a skill or a"
-    .. " command of an extension, `!command` runs a command of yours; all three are completed by 'omnifunc'"
-    .. " (|i_CTRL-X_CTRL-O|). The keys below can be changed with the options `keys.…` (|pi-options|).",
-  0
-)
+for _, text in ipairs({
+  "The prompt is a buffer of any number of lines. `@file` (also `@file:12-20`) attaches a file, `/name` calls a"
+    .. " template, a skill or a command of an extension; both are offered while they are typed, and completed by"
+    .. " 'omnifunc' (|i_CTRL-X_CTRL-O|), which completion plugins can use. `!command` runs a command of yours whose"
+    .. " output the model reads, `!!command` one whose output it does not.",
+  "<CR> sends; while a run goes on it steers, and <M-CR> sends for when the run is done. What waits stands below the"
+    .. " prompt. <C-c> stops the run and gives back what waits. <C-j> makes a new line in Insert mode. <Up> in the"
+    .. " first line and <Down> in the last go through what was said before. All of them are options"
+    .. " (`prompt.keys.…`, |pi-options|).",
+  "Nothing is attached by itself: `:Pi attach` and `:Pi diagnostics` attach, what is attached stands above the prompt,"
+    .. " and <M-x> (`:Pi detach`) takes it off.",
+  "In the chat, thinking and long outputs of tools are folds (`za`). <CR> or `gf` on the name of a file, or on a tool"
+    .. " call, opens the file in the window you came from, on other lines <CR> opens and closes the fold. `]]` and `[[`"
+    .. " go from message to message, `i` and the like go to the prompt. The window follows the end while its cursor is"
+    .. " in the last line. The buffer is Markdown and has the filetype `pi-chat`, the prompt has `pi-prompt`.",
+}) do
+  fill(text, 0)
+  add()
+end
+fill("The highlight groups and what they are linked to, as long as a colour scheme says nothing else:", 0)
 add()
-fill(
-  "In the chat, thinking and the output of tools are folds (`za`), and `gf` or <CR> on the name of a file opens it"
-    .. " in the window you came from.",
-  0
-)
+local links = require("pi.highlights").LINKS
+for _, group in ipairs(vim.fn.sort(vim.tbl_keys(links))) do
+  add(("    %-16s %s"):format(group, links[group]))
+end
 add()
 
 section("QUESTIONS AND REVIEWS", "pi-questions")
