@@ -87,7 +87,7 @@ function Chat:_on(event)
   if event.type == "client_closed" then
     return self:_end()
   elseif event.type == "client_snapshot" then
-    event = vim.tbl_extend("keep", { phase = self.session.state.phase, queue = self.session.queue }, event)
+    event = vim.tbl_extend("keep", { phase = self.session.state.phase }, event)
   elseif event.type == "client_lost" and event.queue then
     self.prompt:take_back(event.queue.items)
   end
@@ -191,13 +191,13 @@ local PHASES = {
 ---@return string? words
 ---@return string? group
 function Chat:status()
-  local footer, session = self.buffer.view.footer, self.session
+  local status, session = self.buffer.view.status, self.session
   if session.lost then
     return "the daemon is gone", "PiError"
   elseif require("pi.attention").count(session.id) > 0 then
     return "waits for :Pi answer", "PiWarning"
-  elseif footer.retry then
-    local retry = footer.retry
+  elseif status.retry then
+    local retry = status.retry
     return ("try %d of %d in %s: %s"):format(
       retry.attempt,
       retry.maxAttempts,
@@ -205,8 +205,8 @@ function Chat:status()
       retry.errorMessage
     ),
       "PiWarning"
-  elseif footer.phase then
-    return PHASES[footer.phase] or footer.phase, "PiRunning"
+  elseif status.phase then
+    return PHASES[status.phase] or status.phase, "PiRunning"
   elseif session.readonly then
     return "to look only", "PiWarning"
   end

@@ -20,7 +20,7 @@ local text = require("pi.render_text")
 ---@field header? pi.Block that header
 ---@field stopped? boolean the reply itself says that it was stopped
 ---@field asked string[] what the person has said, oldest first
----@field footer {phase?: string, retry?: pi_rpc.AutoRetryStart, queue: pi_rpc.QueueItem[]}
+---@field status {phase?: string, retry?: pi_rpc.AutoRetryStart} what goes on
 local View = {}
 View.__index = View
 
@@ -37,18 +37,18 @@ end
 function View:_forget()
   self.calls, self.commands, self.parts, self.asked = {}, {}, {}, {}
   self.streaming, self.speaker, self.header, self.shown, self.told = nil, nil, nil, nil, nil
-  self.footer = { queue = {} }
+  self.status = {}
 end
 
 ---@type table<string, fun(view: pi.View, event: table)>
 local on = {}
 
 function on.agent_start(view)
-  view.footer.phase = "turn"
+  view.status.phase = "turn"
 end
 
 function on.agent_settled(view, event)
-  view.footer.phase, view.footer.retry = nil, nil
+  view.status = {}
   local message = event.errorMessage
   -- What the last message has said is not said again.
   if event.stopReason == "limit" then
@@ -135,16 +135,12 @@ function on.bash_output(view, event)
   calls.grow(view, calls.command(view, event.token or ""), event.delta)
 end
 
-function on.queue_update(view, event)
-  view.footer.queue = event.items
-end
-
 function on.compaction_start(view)
-  view.footer.phase = "compaction"
+  view.status.phase = "compaction"
 end
 
 function on.compaction_end(view, event)
-  view.footer.phase = nil
+  view.status.phase = nil
   if event.result then
     messages.add(view, {
       role = "compactionSummary",
@@ -157,16 +153,16 @@ function on.compaction_end(view, event)
 end
 
 function on.auto_retry_start(view, event)
-  view.footer.retry = event
+  view.status.retry = event
 end
 
 function on.auto_retry_end(view)
-  view.footer.retry = nil
+  view.status.retry = nil
 end
 
 function on.session_changed(view, event)
   if event.phase then
-    view.footer.phase = event.phase ~= "idle" and event.phase or nil
+    view.status.phase = event.phase ~= "idle" and event.phase or nil
   end
 end
 
@@ -177,7 +173,7 @@ function on.diagnostic(view, event)
 end
 
 function on.client_lost(view, event)
-  view.footer = { queue = {} }
+  view.status = {}
   for _, block in pairs(view.calls) do
     if not calls.ended(block) then
       block.state = "failed"
@@ -188,13 +184,12 @@ function on.client_lost(view, event)
   messages.notice(view, "error", event.message)
 end
 
----`phase` and `queue` are those of the session's state.
+---`phase` is that of the session's state.
 function on.client_snapshot(view, event)
   view.document:reset()
   view:_forget()
   messages.add_all(view, event)
-  view.footer.phase = event.phase ~= "idle" and event.phase or nil
-  view.footer.queue = event.queue and event.queue.items or {}
+  view.status.phase = event.phase ~= "idle" and event.phase or nil
 end
 
 ---Follow one event of the session.

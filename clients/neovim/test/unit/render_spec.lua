@@ -354,22 +354,15 @@ test("commands of the person show their output and whether the model reads them"
   t.eq(view.document.blocks[1].state, "failed")
 end)
 
-test("what waits and what goes on is kept for the lines around the chat", function(t)
+test("what goes on is kept for the line above the chat", function(t)
   local view = View.new()
   view:apply({ type = "agent_start", runId = "r" })
-  view:apply({
-    type = "queue_update",
-    steering = { "a" },
-    followUp = {},
-    items = { { id = "1", kind = "steer", text = "a" } },
-  })
   view:apply({ type = "auto_retry_start", attempt = 1, maxAttempts = 3, delayMs = 10, errorMessage = "busy" })
-  t.eq(view.footer.phase, "turn")
-  t.eq(#view.footer.queue, 1)
-  t.eq(view.footer.retry.attempt, 1)
+  t.eq(view.status.phase, "turn")
+  t.eq(view.status.retry.attempt, 1)
   view:apply({ type = "agent_settled", runId = "r", stopReason = "stop", aborted = false })
-  t.eq(view.footer.phase, nil)
-  t.eq(view.footer.retry, nil)
+  t.eq(view.status.phase, nil)
+  t.eq(view.status.retry, nil)
 end)
 
 test("a daemon that dies leaves no call running", function(t)
