@@ -20,8 +20,8 @@ _THINKING_LEVELS = ("off", "minimal", "low", "medium", "high", "xhigh", "max")
 _LOG_LEVELS = ("debug", "info", "warn", "error")
 _SESSION_OPTIONS = frozenset({"permission_mode", "tools", "model"})
 _LOG_OPTIONS = frozenset({"log_level", "log_file"})
-_OF_THE_DAEMON = {*_SESSION_OPTIONS, *_LOG_OPTIONS, "stdio", "drain", "trace"}
-_HONOURED = {"run": _SESSION_OPTIONS | _LOG_OPTIONS, "demo": {"model"}}
+_OF_THE_DAEMON = {*_SESSION_OPTIONS, *_LOG_OPTIONS, "stdio", "acp", "drain", "trace"}
+_HONOURED = {"run": _SESSION_OPTIONS | _LOG_OPTIONS, "demo": {"model"}, "auth": {"acp"}}
 """Options of the daemon that a command takes as well; others take none."""
 _SCHEMA_KINDS = {
     "json": "JSON Schema (default)",
@@ -101,6 +101,10 @@ def _run(arguments: argparse.Namespace) -> int:
             from pi_rpc.headless.local import run_local
 
             return run_local(arguments)
+        case _ if arguments.acp:
+            from pi_rpc.acp.stdio import run_acp
+
+            return run_acp(arguments)
         case _:
             from pi_rpc.server.stdio import run_stdio
 
@@ -114,7 +118,11 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         description="A coding agent as a long-running process that speaks JSON-RPC 2.0 over stdio.",
     )
     parser.add_argument("--version", action="version", version=f"pi-rpc {__version__}")
-    parser.add_argument("--stdio", action="store_true", help="serve a client on stdin and stdout")
+    door = parser.add_mutually_exclusive_group()
+    door.add_argument("--stdio", action="store_true", help="serve a client on stdin and stdout")
+    door.add_argument(
+        "--acp", action="store_true", help="the same in the Agent Client Protocol, for editors"
+    )
     parser.add_argument(
         "--drain",
         action="store_true",
@@ -127,8 +135,10 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     )
     _add_commands(parser)
     arguments = parser.parse_args(argv)
-    if arguments.command is None and not arguments.stdio:
-        parser.error("say --stdio to serve a client, or name a command")
+    if arguments.command is None and not (arguments.stdio or arguments.acp):
+        parser.error("say --stdio or --acp to serve a client, or name a command")
+    if arguments.acp and arguments.trace:
+        parser.error("--trace has no meaning for --acp; editors record this protocol themselves")
     if arguments.command is not None:
         honoured = _HONOURED.get(arguments.command, frozenset())
         for name in sorted(_OF_THE_DAEMON - honoured):

@@ -29,6 +29,7 @@ from pi_rpc.host.hosted import HostedSession, SessionOptions
 from pi_rpc.host.project import ProjectSetup, load_project
 from pi_rpc.host.questions import FrontDoorAsker
 from pi_rpc.host.services import Services
+from pi_rpc.host.shells import FrontDoorShell
 from pi_rpc.host.storage import missing_directory
 from pi_rpc.llm.messages import ThinkingLevel
 from pi_rpc.llm.models import THINKING_LEVELS
@@ -66,12 +67,12 @@ async def build(
 
     asker = FrontDoorAsker()
     tool_context = _tool_context(services, session, cwd, asker)
-    files = EditedFiles(tool_context.files)
+    files, shell = EditedFiles(tool_context.files), FrontDoorShell(tool_context.shell)
     harness = AgentHarness(
         session=session,
         configuration=configuration,
         stream_fn=services.stream,
-        tool_context=replace(tool_context, files=files),
+        tool_context=replace(tool_context, files=files, shell=shell),
         task_group=task_group,
         pressure=pressure,
         checkpoints=_checkpoints(services, options),
@@ -84,7 +85,7 @@ async def build(
     harness.queue.modes["steer"] = project.settings.steering_mode
     harness.queue.modes["followUp"] = project.settings.follow_up_mode
     hosted = HostedSession(
-        harness, files, ephemeral=options.ephemeral, asker=asker, project=project
+        harness, files, shell, ephemeral=options.ephemeral, asker=asker, project=project
     )
     return hosted
 

@@ -162,9 +162,10 @@ class EditedFiles:
             return await self._written(shown, was_dirty=was_dirty, edited=False)
         edits = await run_blocking(text_edits, shown.text, wanted, self.editor.position_encoding)
         uri = shown.document.uri
-        problem, by_version = "", False
+        problem, by_version, saved = "", False, False
         try:
             answer = await self.editor.edit(uri, shown.version, edits)
+            saved = answer.saved
             if not answer.applied:
                 by_version = answer.reason == "version"
                 problem = answer.reason or "it gave no reason"
@@ -181,7 +182,8 @@ class EditedFiles:
                 "not known whether it did. Read the file before you go on.",
             )
         if _same(after.text, wanted):
-            return await self._written(after, was_dirty=was_dirty, edited=True)
+            is_left = was_dirty and not saved
+            return await self._written(after, was_dirty=is_left, edited=not saved)
         if by_version or after.text != shown.text:
             raise _moved_on(path)
         raise PortError(
@@ -241,6 +243,7 @@ class EditedFiles:
 
     async def _document(self, path: Path, exact: bool) -> OpenDocument | None:
         """The open document of a file, by whatever path it is called."""
+        await self.editor.look(path)
         documents = self.editor.documents
         if not documents:
             return None

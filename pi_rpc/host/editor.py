@@ -48,6 +48,8 @@ class Applied:
     applied: bool
     reason: str = ""
     """Why not; ``version`` when the document has moved on."""
+    saved: bool = False
+    """It was saved as well."""
 
 
 class Editor(Protocol):
@@ -62,6 +64,10 @@ class Editor(Protocol):
     @property
     def documents(self) -> Mapping[str, OpenDocument]:
         """Open documents by their URIs; those that name no file are left out."""
+        ...
+
+    async def look(self, path: Path) -> None:
+        """Find out whether a file is open, where the editor does not say so by itself."""
         ...
 
     async def read(self, uri: str) -> DocumentText | None:
@@ -88,6 +94,9 @@ class NoEditor:
     def documents(self) -> Mapping[str, OpenDocument]:
         """None."""
         return MappingProxyType({})
+
+    async def look(self, path: Path) -> None:
+        """None is."""
 
     async def read(self, uri: str) -> DocumentText | None:
         """None is open."""

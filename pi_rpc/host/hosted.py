@@ -18,6 +18,7 @@ from pi_rpc.harness.runs import Limits
 from pi_rpc.host.edited_files import EditedFiles
 from pi_rpc.host.project import ProjectSetup
 from pi_rpc.host.questions import FrontDoorAsker
+from pi_rpc.host.shells import FrontDoorShell
 from pi_rpc.llm.messages import ThinkingLevel
 
 __all__ = ["HostedFork", "HostedSession", "SessionOptions"]
@@ -50,6 +51,8 @@ class HostedSession:
     harness: AgentHarness
     files: EditedFiles
     """What its tools read and write; a front door puts an editor behind it."""
+    shell: FrontDoorShell
+    """What its tools run commands with; a front door may put another behind it."""
     epoch: str = field(default_factory=lambda: random_hex(8))
     """Changes whenever event numbers start over."""
     pressure: Callable[[], Awaitable[None]] | None = None

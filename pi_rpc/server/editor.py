@@ -115,6 +115,9 @@ class ClientEditor:
         """Open documents by URI."""
         return self._state.open
 
+    async def look(self, path: Path) -> None:
+        """It says by itself what is open."""
+
     async def read(self, uri: str) -> e.DocumentText | None:
         """``editor/readDocument``."""
         params = p.ReadDocumentParams(uri=uri, **self._asking())

@@ -9,9 +9,10 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import msgspec
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import Raw, UnsetType
 
 from pi_rpc import __version__
+from pi_rpc.jsonrpc.opening import answer_initialize
 from pi_rpc.jsonrpc.stdio import OpeningTransport
 from pi_rpc.protocol.decode import decode_params
 from pi_rpc.protocol.handshake import (
@@ -23,18 +24,6 @@ from pi_rpc.protocol.handshake import (
 )
 
 __all__ = ["Greeting", "answer_first_frame", "greet"]
-
-
-class _Opening(Struct):
-    id: int | str
-    method: str
-    jsonrpc: str = ""
-    params: Raw | UnsetType = UNSET
-
-
-class _Answer(Struct, tag_field="jsonrpc", tag="2.0"):
-    id: int | str
-    result: InitializeResult
 
 
 class Greeting(NamedTuple):
@@ -72,24 +61,10 @@ def _runs(process_id: int | UnsetType | None) -> bool:
 def answer_first_frame(
     transport: OpeningTransport, on_frame: Callable[[], None] = lambda: None
 ) -> Greeting | None:
-    """Read one frame and answer it if it is a well-formed ``initialize``.
+    """As ``answer_initialize``."""
 
-    ``on_frame`` is called when the client has said something, before it is answered. Anything else
-    is put back for the peer, which knows how to refuse it, and None returned.
-    """
-    frame = transport.read_first_frame()
-    on_frame()
-    if frame is None:
-        return None
-    try:
-        opening = msgspec.json.decode(frame, type=_Opening) if isinstance(frame, bytes) else None
-        if opening is None or opening.method != "initialize" or opening.jsonrpc != "2.0":
-            transport.unread(frame)
-            return None
-        greeting = greet(decode_params(InitializeParams, opening.params or None))
-        answer = _Answer(id=opening.id, result=greeting.result)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        transport.unread(frame)
-        return None
-    transport.send_blocking(msgspec.json.encode(answer))
-    return greeting
+    def greeted(params: Raw | None) -> tuple[Greeting, InitializeResult]:
+        greeting = greet(decode_params(InitializeParams, params))
+        return greeting, greeting.result
+
+    return answer_initialize(transport, greeted, on_frame)

@@ -40,6 +40,9 @@ class OneDocument:
     def documents(self) -> MappingProxyType[str, OpenDocument]:
         return MappingProxyType({self.uri: OpenDocument(self.uri, self.path, self.dirty)})
 
+    async def look(self, path: Path) -> None:
+        """It says by itself what is open."""
+
     async def read(self, uri: str) -> DocumentText | None:
         assert uri == self.uri
         self.said.append("read")

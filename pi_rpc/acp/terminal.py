@@ -1,0 +1,151 @@
+"""Terminals of the client: a model's commands run where the person sees them.
+
+Owns the step from the ``Shell`` port to ``terminal/*``. A command that has no call on the client's
+screen, and every command once the client cannot make terminals, runs in the session's own shell.
+What runs in a terminal is the client's process: it ends with the client, not with us.
+"""
+
+import os
+import signal as signals
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Literal
+
+import anyio
+
+from pi_rpc.acp import shapes as s
+from pi_rpc.acp.asking import Asking
+from pi_rpc.acp.stream import SessionStream
+from pi_rpc.agent.ports import CommandExit, PortError, Shell
+from pi_rpc.chance import elapsed_s
+from pi_rpc.host.hosted import HostedSession
+from pi_rpc.host.services import Services
+from pi_rpc.llm.abort import AbortSignal
+from pi_rpc.tools.command_environment import EnvironmentRules, command_environment
+
+__all__ = ["ClientShell"]
+
+_OUTPUT_BYTES = 1024 * 1024
+"""How much output the client is to keep for us."""
+_ENDING_S = 0.5
+"""How long each step of ending a command may take."""
+
+
+class ClientShell:
+    """The ``Shell`` of one session of a client."""
+
+    def __init__(
+        self,
+        hosted: HostedSession,
+        asking: Asking,
+        stream: SessionStream,
+        own: Shell,
+        services: Services,
+    ) -> None:
+        self._hosted = hosted
+        self._asking = asking
+        self._stream = stream
+        self._own = own
+        self._services = services
+        self._shown: set[str] = set()
+        """Calls whose command has a terminal."""
+
+    async def run(
+        self,
+        command: str,
+        *,
+        cwd: Path,
+        env: Mapping[str, str],
+        timeout_s: float | None,
+        on_output: Callable[[bytes], None],
+        signal: AbortSignal,
+    ) -> CommandExit:
+        """See ``Shell.run``; output comes when the command has ended."""
+        call_id = self._call_of(command)
+        terminal_id = None if call_id is None else await self._begun(command, cwd, env)
+        if call_id is None or terminal_id is None:
+            return await self._own.run(
+                command, cwd=cwd, env=env, timeout_s=timeout_s, on_output=on_output, signal=signal
+            )
+        self._shown.add(call_id)
+        self._stream.tell(self._stream.updates.in_terminal(call_id, terminal_id))
+        terminal = s.TerminalParams(session_id=self._hosted.id, terminal_id=terminal_id)
+        started = elapsed_s()
+        exit_: s.TerminalExit | None = None
+        reason: Literal["exited", "aborted", "timed_out"] = "exited"
+        try:
+            with anyio.move_on_after(timeout_s) as limited, signal.cancel_scope() as aborted:
+                exit_ = await self._asking.ask("terminal/wait_for_exit", terminal, s.TerminalExit)
+            if aborted.cancelled_caught:
+                reason = "aborted"
+            elif limited.cancelled_caught:
+                reason = "timed_out"
+            elif exit_ is None:
+                raise PortError("other", "The editor has lost the terminal of the command.")
+        finally:
+            with anyio.CancelScope(shield=True):
+                await self._end(terminal, on_output, kill=exit_ is None)
+            self._shown.discard(call_id)
+        code = None if exit_ is None else _code_of(exit_)
+        return CommandExit(code, reason, elapsed_s() - started)
+
+    async def aclose(self) -> None:
+        """Terminals are the client's."""
+
+    # --- inside ----------------------------------------------------------------------------------
+
+    def _call_of(self, command: str) -> str | None:
+        """The call on the client's screen that runs ``command``."""
+        for call in self._hosted.harness.live.tools.values():
+            if call.args.get("command") == command and call.tool_call_id not in self._shown:
+                return call.tool_call_id
+        return None
+
+    async def _begun(self, command: str, cwd: Path, env: Mapping[str, str]) -> str | None:
+        settings = self._services.settings
+        # There is no input: who reads from the person's terminal would wait for them.
+        lines = ["exec </dev/null", settings.shell_command_prefix or "", command]
+        params = s.CreateTerminalParams(
+            session_id=self._hosted.id,
+            command=settings.shell_path or "/bin/bash",
+            args=["-c", "\n".join(filter(None, lines))],
+            env=list(self._environment(env)),
+            cwd=str(cwd),
+            output_byte_limit=_OUTPUT_BYTES,
+        )
+        answer = await self._asking.ask("terminal/create", params, s.CreateTerminalResult)
+        return None if answer is None else answer.terminal_id
+
+    def _environment(self, env: Mapping[str, str]) -> Iterator[s.EnvVariable]:
+        """What commands are given otherwise than the client would: keys of providers are not."""
+        settings = self._services.settings
+        rules = EnvironmentRules(settings.command_environment, settings.command_variables)
+        also = self._services.credentials.variables()
+        given = {**command_environment(os.environ, also, rules), **env}
+        for name in sorted(given.keys() | os.environ.keys()):
+            value = given.get(name, "")
+            if os.environ.get(name) != value:
+                yield s.EnvVariable(name=name, value=value)
+
+    async def _end(
+        self, terminal: s.TerminalParams, on_output: Callable[[bytes], None], *, kill: bool
+    ) -> None:
+        """End what runs, take what it has printed, and let go of the terminal."""
+        ask = self._asking.ask
+        if kill:
+            await ask("terminal/kill", terminal, s.Nothing, timeout_s=_ENDING_S)
+        printed = await ask(
+            "terminal/output", terminal, s.TerminalOutput, timeout_s=_ENDING_S if kill else 10.0
+        )
+        if printed is not None:
+            if printed.truncated:
+                on_output(b"[the beginning of the output was not kept]\n")
+            on_output(printed.output.encode("utf-8", "replace"))
+        await ask("terminal/release", terminal, s.Nothing, timeout_s=_ENDING_S)
+
+
+def _code_of(ended: s.TerminalExit) -> int | None:
+    if ended.exit_code is not None or ended.signal is None:
+        return ended.exit_code
+    number = getattr(signals, ended.signal, None)
+    return 128 + int(number) if isinstance(number, signals.Signals) else None
