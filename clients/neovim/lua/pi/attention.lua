@@ -68,12 +68,10 @@ end
 ---Show a question, by default the one that waits longest.
 ---@param question? pi.Question
 function M.show(question)
-  if showing and not showing.over and showing ~= question then
-    if showing.hide then
-      showing.hide()
-    end
-  end
   question = question or waiting[1]
+  if showing and showing ~= question and showing.hide then
+    showing.hide()
+  end
   if not question then
     showing = nil
     return vim.notify("pi: nothing waits for an answer")

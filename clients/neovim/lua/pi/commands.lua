@@ -21,13 +21,6 @@ local function attach(session, ...)
   chat().focus(session)
 end
 
----@param session pi.Session
----@param lines string[]
----@param title string
-local function show(session, lines, title)
-  vim.notify(("pi: %s of %s\n%s"):format(title, session.state.name or session.id, table.concat(lines, "\n")))
-end
-
 ---@type table<string, pi.Subcommand>
 M.all = {
   toggle = {
@@ -257,41 +250,14 @@ M.all = {
   stats = {
     doc = "Show what the session used.",
     run = function(session)
-      session:request("session/stats", nil, function(err, stats)
-        if err then
-          return session:complain(err)
-        end
-        local context = stats.contextUsage
-        show(session, {
-          ("%d messages, %d tool calls"):format(stats.totalMessages, stats.toolCalls),
-          ("%d tokens in, %d out, %d read from the cache"):format(
-            stats.tokens.input,
-            stats.tokens.output,
-            stats.tokens.cacheRead
-          ),
-          ("$%.4f"):format(stats.cost),
-          context and context.percent and ("context %d%% of %d"):format(context.percent, context.contextWindow) or nil,
-        }, "figures")
-      end)
+      require("pi.reports").stats(session)
     end,
   },
   export = {
     doc = "Write the conversation to a file, whose end (.html, .md, .jsonl) says how; `!` replaces one that exists.",
     args = "{file}",
     run = function(session, text, call)
-      local formats = { md = "markdown", html = "html", jsonl = "jsonl" }
-      local path = text ~= "" and vim.fn.fnamemodify(text, ":p") or nil
-      local format = path and formats[vim.fn.fnamemodify(path, ":e")] or "html"
-      session:request(
-        "session/export",
-        { format = format, path = path, overwrite = call.bang or nil },
-        function(err, done)
-          if err then
-            return session:complain(err)
-          end
-          vim.notify("pi: written to " .. done.path)
-        end
-      )
+      require("pi.reports").export(session, text, call.bang)
     end,
   },
   forget = {
