@@ -143,7 +143,10 @@ function Connection:_asked(handlers, method, params)
     result = given ~= nil and object(given) or nil
     err = failure and { code = failure.code, message = failure.message }
     if waiting then
-      coroutine.resume(thread)
+      local ok, problem = coroutine.resume(thread)
+      if not ok then
+        vim.notify("pi: the answer to " .. method .. " was not sent: " .. tostring(problem), vim.log.levels.ERROR)
+      end
     end
   end
   if not handlers.request(method, params, answer) then

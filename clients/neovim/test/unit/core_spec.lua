@@ -125,6 +125,103 @@ test("every subcommand is completed, and has a mapping where it needs no text", 
   t.match(t.messages[1], "there is no :Pi frobnicate")
 end)
 
+---A connection whose library does nothing but remember, and the calls of it.
+local function connection(t, handlers)
+  local calls, given = {}, nil
+  t:stub(vim.lsp.rpc, "start", function(_, dispatchers)
+    given = dispatchers
+    return {
+      request = function(method, params, callback)
+        calls[#calls + 1] = { method = method, params = params, callback = callback }
+        return true, #calls
+      end,
+      notify = function(method, params)
+        calls[#calls + 1] = { method = method, params = params }
+      end,
+    }
+  end)
+  local made = require("pi.rpc").start({ "pi-rpc" }, {}, handlers or {})
+  return made, calls, given
+end
+
+test("what is empty is sent as an object, for Lua would send a list", function(t)
+  local made, calls = connection(t)
+  made:request("ping")
+  made:request("ping", {})
+  made:notify("exit")
+  for _, call in ipairs(calls) do
+    t.eq(vim.json.encode(call.params), "{}")
+  end
+end)
+
+test("when the process ends, whoever waits is told, once, and whoever comes later, too", function(t)
+  local ended, answers = nil, {}
+  local made, calls, dispatchers = connection(t, {
+    exit = function(code, signal, asked)
+      ended = { code, signal, asked }
+    end,
+  })
+  local function keep(err)
+    answers[#answers + 1] = err.data.kind
+  end
+  made:request("prompt", { message = "a" }, keep)
+  dispatchers.on_exit(0, 9)
+  t.wait("the end", function()
+    return ended
+  end)
+  t.eq(ended, { 0, 9, false })
+  t.eq(answers, { "daemonLost" })
+  -- An answer that comes all the same is nobody's.
+  calls[1].callback(nil, {})
+  made:request("prompt", { message = "b" }, keep)
+  t.wait("the other answer", function()
+    return #answers == 2
+  end)
+  t.eq(answers, { "daemonLost", "daemonLost" })
+end)
+
+test("a question is answered later, and the first answer counts", function(t)
+  local later
+  local _, _, dispatchers = connection(t, {
+    request = function(method, _, answer)
+      later = answer
+      return method == "ui/confirm"
+    end,
+  })
+  local result, err
+  coroutine.wrap(function()
+    result, err = dispatchers.server_request("ui/confirm", { requestId = "q1" })
+  end)()
+  t.eq(result, nil)
+  later({ confirmed = true })
+  later({ confirmed = false })
+  t.eq(result, { confirmed = true })
+  coroutine.wrap(function()
+    result, err = dispatchers.server_request("x/y", {})
+  end)()
+  t.eq(err.code, -32601)
+  coroutine.wrap(function()
+    result, err = dispatchers.server_request("ui/confirm", {})
+  end)()
+  later({})
+  t.eq(vim.json.encode(result), "{}")
+end)
+
+test("a session that was loaded anew counts anew, and what is old is not told twice", function(t)
+  t:stub(require("pi.daemon"), "attach", function() end)
+  local state = { sessionId = "s1", epoch = "a", lastSeq = 30, phase = "idle" }
+  local session, heard = require("pi.session").new(state, {}), {}
+  session:subscribe(function(event)
+    heard[#heard + 1] = event.type
+  end)
+  session:on_event(30, { type = "turn_end" })
+  session:on_event(1, { type = "session_changed", epoch = "b", removed = { "limits" } })
+  session:on_event(2, { type = "turn_start" })
+  session:on_event(2, { type = "turn_start" })
+  t.eq(heard, { "session_changed", "turn_start" })
+  t.eq(session.state.epoch, "b")
+end)
+
 test("only names are loaded at start", function(t)
   local out = vim
     .system({
