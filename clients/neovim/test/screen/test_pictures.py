@@ -84,6 +84,7 @@ def prepared(stage: Stage, mode: str) -> Screen:
         height=42,
         mode=mode,
         chat={"width": 0.5, "height": 0.5},
+        questions={"notify": False},
     )
     screen.nvim.command("edit src/valve.lua | syntax on | set number")
     screen.lua("vim.treesitter.start()")
@@ -114,7 +115,6 @@ def test_the_picture_of_a_review_is_what_is_shown(stage: Stage) -> None:
     screen.wait_for("Type number and <Enter>")
     screen.type("1<CR>")
     screen.wait_for("set_open")
-    screen.lua("vim.cmd('echo')")
     check(
         screen,
         "review",
@@ -126,5 +126,4 @@ def test_the_picture_of_a_float_is_what_is_shown(stage: Stage) -> None:
     screen = prepared(stage, "ask")
     ask(screen, "What happens when I turn the valve twice?", layout="float")
     screen.wait_for("waits for :Pi answer")
-    screen.lua("vim.cmd('echo')")
     check(screen, "float", "A chat as a float; a question of the agent waits and takes no focus")
