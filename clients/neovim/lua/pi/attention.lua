@@ -59,9 +59,7 @@ function M.add(question)
   if options.open == "chat" and not showing and in_chat(question) then
     M.show(question)
   elseif options.notify then
-    -- More than a line would stop the person until a key is pressed.
-    local title = require("pi.plain").line(question.title, math.max(10, vim.o.columns - 40))
-    vim.notify(("pi asks: %s (`:Pi answer`)"):format(title), vim.log.levels.WARN)
+    require("pi.complaints").brief(":Pi answer – " .. question.title)
   end
 end
 

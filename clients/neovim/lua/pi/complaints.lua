@@ -1,4 +1,4 @@
----Errors in words for the person, with the way out where this editor has one.
+---Words for the person: errors with the way out where this editor has one, and what comes while they do something else.
 local M = {}
 
 ---@type table<string, string>
@@ -15,6 +15,16 @@ local remedies = {
 function M.words(err)
   local remedy = remedies[err.data and err.data.kind or ""]
   return "pi: " .. err.message .. (remedy and " (" .. remedy .. ")" or "")
+end
+
+---Tell something that comes at any moment. Neovim's own messages wait for a key when they are longer than a line, and
+---would take the one that is just typed: there the text is cut.
+---@param text string
+---@param level? integer
+function M.brief(text, level)
+  local own = debug.getinfo(vim.notify, "S").source:find("^@?vim/_") ~= nil
+  text = "pi: " .. text
+  vim.notify(own and require("pi.plain").line(text, vim.v.echospace) or text, level or vim.log.levels.WARN)
 end
 
 ---@param err pi.Error

@@ -184,7 +184,7 @@ local function died(mine, code, signal, asked)
   local message = ("pi-rpc ended (%s)."):format(how)
     .. last_words(log_size)
     .. (again and " It is started again; your sessions go on." or " `:Pi log` shows why.")
-  vim.notify("pi: " .. message, vim.log.levels.ERROR)
+  require("pi.complaints").brief(message, vim.log.levels.ERROR)
   for _, session in pairs(attached) do
     session:on_lost(message)
   end

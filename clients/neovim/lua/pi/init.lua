@@ -74,7 +74,7 @@ end
 function M.stop()
   local session = M.session()
   if session then
-    session:abort()
+    require("pi.chat").stop(session)
   end
 end
 

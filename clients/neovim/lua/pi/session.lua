@@ -127,7 +127,7 @@ function Session:_apply(event)
   elseif event.type == "diagnostic" and not next(self.subscribers) then
     -- Nobody draws it.
     local level = event.severity == "error" and vim.log.levels.ERROR or vim.log.levels.WARN
-    vim.notify("pi: " .. event.message, level)
+    require("pi.complaints").brief(event.message, level)
   elseif event.type == "files_changed" then
     require("pi.documents").changed(event.changes)
   end
@@ -276,7 +276,7 @@ function Session:on_back()
     end
     self:refresh(function()
       if state.interrupted then
-        vim.notify("pi: the run was interrupted; `:Pi continue` goes on with it", vim.log.levels.WARN)
+        require("pi.complaints").brief("the run was interrupted; `:Pi continue` goes on with it")
       end
     end)
   end)

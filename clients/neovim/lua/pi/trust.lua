@@ -14,12 +14,8 @@ function M.look(session)
   told[cwd] = true
   session:request("trust/get", { cwd = cwd }, function(err, result)
     if not err and not result.trusted and #result.needed > 0 then
-      vim.notify(
-        ("pi: this project brings along %s, which do not count until you trust it (`:Pi trust`)"):format(
-          table.concat(vim.tbl_map(require("pi.plain").line, result.needed), ", ")
-        ),
-        vim.log.levels.WARN
-      )
+      local names = table.concat(vim.tbl_map(vim.fs.basename, result.needed), ", ")
+      require("pi.complaints").brief(":Pi trust – not trusted yet, and left out: " .. names)
     end
   end)
 end

@@ -47,7 +47,7 @@ test("a question is told of and waits; the window and mode of the person stay", 
   t.eq(#vim.api.nvim_list_wins(), windows)
   t.eq(vim.api.nvim_get_current_win(), window)
   t.eq(vim.api.nvim_get_current_buf(), vim.fn.bufnr("notes.txt"))
-  t.match(t.messages[#t.messages], "pi asks: %$ touch made")
+  t.match(t.messages[#t.messages], ":Pi answer – %$ touch made")
   t.match(require("pi").statusline(), "1 question$")
   local choice = t:choose({ "Allow" })
   vim.cmd("Pi answer")
@@ -112,7 +112,7 @@ test("a question that is dismissed waits on, and what is remembered answers the 
   vim.cmd("Pi answer")
   t.eq(settled(t, run).text, "Done.")
   t.eq(#vim.tbl_filter(function(message)
-    return message:find("pi asks", 1, true)
+    return message:find(":Pi answer –", 1, true)
   end, t.messages), 1)
 end)
 
