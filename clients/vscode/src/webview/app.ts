@@ -126,6 +126,10 @@ export class App {
       case "refused":
         this.refused(message.clientMessageId, message.error);
         break;
+      case "handled":
+        this.drafts.delete(message.clientMessageId);
+        this.conversation.handled(message.clientMessageId);
+        break;
       case "bashRefused":
         this.conversation.bashRefused(message.token, message.error);
         break;

@@ -48,6 +48,7 @@ export class VirtualList {
   private readonly canvas: HTMLElement;
   private readonly observer: ResizeObserver;
   private lastTop = 0;
+  private lastHeight = 0;
   private frame = 0;
 
   constructor(
@@ -119,10 +120,13 @@ export class VirtualList {
   // Whether the end is followed, after the person has scrolled. The event may come later than what we draw.
   private follow(): void {
     const top = this.scroller.scrollTop;
-    const toEnd = this.offsets.total - top - this.scroller.clientHeight;
-    if (top < this.lastTop - 1) this.stuck = toEnd < 2;
+    const height = this.scroller.clientHeight;
+    const toEnd = this.offsets.total - top - height;
+    // What moves because the view is another size was not moved by the person.
+    if (top < this.lastTop - 1 && height === this.lastHeight) this.stuck = toEnd < 2;
     else if (top > this.lastTop && toEnd < NEAR_END) this.stuck = true;
     this.lastTop = top;
+    this.lastHeight = height;
   }
 
   private later(): void {

@@ -85,7 +85,6 @@ export class PromptBox {
       : running
         ? "Steer pi (Enter), or follow up when it is done (Alt+Enter)"
         : "Ask pi. @ for files, / for commands, ! for the shell";
-    this.grow();
   }
 
   setSpellcheck(on: boolean): void {
@@ -194,7 +193,6 @@ export class PromptBox {
   }
 
   private changed(): void {
-    this.grow();
     this.host.keep({ text: this.input.value });
     this.element.classList.toggle("shell", /^\s*!/.test(this.input.value));
     this.completing = completingAt(this.input.value, this.input.selectionStart);
@@ -225,12 +223,6 @@ export class PromptBox {
     this.input.setSelectionRange(caret, caret);
     this.element.classList.toggle("shell", /^\s*!/.test(text));
     this.host.keep({ text });
-    this.grow();
-  }
-
-  private grow(): void {
-    this.input.style.height = "auto";
-    this.input.style.height = `${Math.min(this.input.scrollHeight, 0.4 * window.innerHeight)}px`;
   }
 
   private paste(event: ClipboardEvent): void {

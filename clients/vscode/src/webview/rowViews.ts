@@ -104,7 +104,7 @@ function userView(row: UserRow, { host, folds, readOnly }: RowContext): RowView 
     show(text, row.text !== "");
     chips.replaceChildren(...row.attachments.map((one) => attachmentChip(one, host)));
     images.replaceChildren(...(row.images.length > 0 ? [imagesView(row.images)] : []));
-    element.classList.toggle("sending", row.entryId === undefined);
+    element.classList.toggle("sending", row.entryId === undefined && row.handled !== true);
     actions.replaceChildren(copyButton(() => row.text, host, "Copy the message"));
     const { entryId } = row;
     if (entryId === undefined || readOnly()) return;

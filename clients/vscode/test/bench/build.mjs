@@ -21,4 +21,5 @@ await Promise.all([
     outdir: "test/bench/out",
   }),
 ]);
-copyFileSync("test/bench/index.html", "test/bench/out/index.html");
+for (const name of ["index.html", "defaults.css"])
+  copyFileSync(`test/bench/${name}`, `test/bench/out/${name}`);

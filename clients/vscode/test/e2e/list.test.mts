@@ -129,11 +129,12 @@ test("who has scrolled up stays there while more is written, and follows again f
     await page.getByRole("button", { name: "Go to the end" }).click();
     await settled(page);
     assert.ok((await toEnd(page)) < 2);
-    await page.evaluate(() =>
-      bench.say({ type: "draft", draft: { text: "one\ntwo\nthree\nfour\nfive" }, how: "replace" }),
-    );
-    await settled(page);
-    assert.ok((await toEnd(page)) < 2, "the end is still seen when the prompt box has grown");
+    const prompt = page.getByRole("textbox", { name: "Message to pi" });
+    for (const lines of [5, 2, 8, 1]) {
+      await prompt.fill("line\n".repeat(lines));
+      await settled(page);
+      assert.ok((await toEnd(page)) < 2, `the end is still seen when the prompt box has ${lines} lines`);
+    }
   }));
 
 test("what is read stays where it is when older messages come before it", () =>
