@@ -27,6 +27,7 @@ export function activate(context: vscode.ExtensionContext): void {
     }),
     vscode.workspace.onDidChangeWorkspaceFolders(() => void changeFolders()),
   );
+  void app.texts.closeLeftovers();
   void greet(context);
 }
 

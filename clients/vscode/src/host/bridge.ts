@@ -55,6 +55,7 @@ export class Bridge implements vscode.Disposable {
       vscode.workspace.onDidChangeConfiguration((change) => {
         if (!change.affectsConfiguration("pi")) return;
         for (const chat of app.chats.all) chat.post({ type: "settings", settings: viewSettings() });
+        if (change.affectsConfiguration("pi.program") && app.daemon.failure) void app.restart();
       }),
     ];
   }
@@ -171,12 +172,17 @@ export class Bridge implements vscode.Disposable {
       if (!app.sessions.get(chat.sessionId)) await app.show(chat);
       if (!app.sessions.get(chat.sessionId)) throw new DaemonGone("There is no session to say it in.");
       app.truth.tell();
-      if (how !== "prompt") {
-        await wire.call(how, { ...of(chat), ...message });
-        return;
-      }
-      // A run may have begun since the page was drawn: then it is steered.
-      await wire.call("prompt", { ...of(chat), ...message, wait: "accepted", streamingBehavior: "steer" });
+      // A run may have begun since the page was drawn: then what was meant to begin one steers it.
+      const { disposition } =
+        how === "prompt"
+          ? await wire.call("prompt", {
+              ...of(chat),
+              ...message,
+              wait: "accepted",
+              streamingBehavior: "steer",
+            })
+          : await wire.call(how, { ...of(chat), ...message });
+      if (disposition === "handled") chat.post({ type: "handled", clientMessageId });
     } catch (error) {
       const kind = error instanceof Refusal ? { kind: error.kind } : {};
       chat.post({ type: "refused", clientMessageId, error: errorText(error), ...kind });

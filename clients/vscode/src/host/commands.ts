@@ -206,7 +206,9 @@ async function install(app: App): Promise<void> {
       (await vscode.window.showOpenDialog({ title: "Where is pi-rpc?", openLabel: "Use" })) ?? [];
     if (!program) return;
     const { Global } = vscode.ConfigurationTarget;
+    const hadFailed = app.daemon.failure !== undefined;
     await vscode.workspace.getConfiguration("pi").update("program", program.fsPath, Global);
-    await app.restart();
+    // One that had failed is tried again whenever the setting changes.
+    if (!hadFailed) await app.restart();
   }
 }

@@ -39,6 +39,8 @@ export interface Failure {
 }
 
 const ENDING_MS = 2_500;
+/** The slowest machine has begun by then. */
+const GREETING_MS = 60_000;
 
 /** The one daemon of a window. */
 export class Daemon {
@@ -154,7 +156,7 @@ export class Daemon {
     });
     this.#greets.fire(wire);
     try {
-      const answer = await wire.call("initialize", this.#greeting());
+      const answer = await within(GREETING_MS, wire.call("initialize", this.#greeting()), program);
       checkVersion(answer);
       greeted = true;
       wire.tell("initialized", {});
@@ -178,6 +180,19 @@ export class Daemon {
     this.#starting = undefined;
     this.#failure = { error, crashed };
     this.#failed.fire(this.#failure);
+  }
+}
+
+async function within<R>(limitMs: number, answer: Promise<R>, program: string): Promise<R> {
+  let late: NodeJS.Timeout | undefined;
+  const silence = new Promise<never>((_, reject) => {
+    const error = new Error(`${program} does not answer. Is it pi-rpc?`);
+    late = setTimeout(() => reject(error), limitMs);
+  });
+  try {
+    return await Promise.race([answer, silence]);
+  } finally {
+    clearTimeout(late);
   }
 }
 

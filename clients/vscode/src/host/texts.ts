@@ -1,7 +1,8 @@
 /**
  * Texts that stand in an editor without being files: to be read (`pi-text`), and to be changed (`pi-edit`).
  *
- * Owns both schemes. A text to be read lives as long as its editor; one to be changed until it is taken back.
+ * Owns both schemes. A text to be read lives as long as its tab, one to be changed until it is taken back; neither
+ * outlives the window, and tabs that VS Code restores of them are closed.
  */
 import * as vscode from "vscode";
 
@@ -9,6 +10,9 @@ import * as vscode from "vscode";
 export const READ_SCHEME = "pi-text";
 /** The scheme of texts that a person may change. */
 export const EDIT_SCHEME = "pi-edit";
+
+/** Texts that no tab shows are kept so far: they may be just about to be shown. */
+const MOST_UNSHOWN = 32;
 
 /** Both kinds of texts of a window. */
 export class Texts implements vscode.Disposable {
@@ -23,14 +27,18 @@ export class Texts implements vscode.Disposable {
         provideTextDocumentContent: (uri) => this.#read.get(uri.toString()) ?? "",
       }),
       vscode.workspace.registerFileSystemProvider(EDIT_SCHEME, this.#files, { isCaseSensitive: true }),
-      vscode.workspace.onDidCloseTextDocument(({ uri }) => {
-        if (uri.scheme === READ_SCHEME) this.#read.delete(uri.toString());
-      }),
     ];
+  }
+
+  /** Close the tabs of an earlier window: their texts are gone. */
+  async closeLeftovers(): Promise<void> {
+    const left = allTabs().filter(({ input }) => textsOf(input).some(isOurs));
+    if (left.length > 0) await vscode.window.tabGroups.close(left, true);
   }
 
   /** A text to be read; `path` ends in the name that the tab shows, whose extension tells the language. */
   readable(path: string, text: string): vscode.Uri {
+    this.#prune();
     const uri = this.#uri(READ_SCHEME, path);
     this.#read.set(uri.toString(), text);
     return uri;
@@ -74,6 +82,15 @@ export class Texts implements vscode.Disposable {
     for (const each of this.#registered) each.dispose();
   }
 
+  /** VS Code lets go of the documents of hidden tabs and asks for them again: what a tab shows has to stay. */
+  #prune(): void {
+    const shown = new Set(allTabs().flatMap(({ input }) => textsOf(input).map(String)));
+    for (const uri of this.#read.keys()) {
+      if (this.#read.size <= MOST_UNSHOWN) return;
+      if (!shown.has(uri)) this.#read.delete(uri);
+    }
+  }
+
   #uri(scheme: string, path: string): vscode.Uri {
     this.#count += 1;
     const clean = path.startsWith("/") ? path : `/${path}`;
@@ -81,11 +98,23 @@ export class Texts implements vscode.Disposable {
   }
 }
 
-/** Whether a tab shows a text, alone or as a side of a comparison. */
-export function shows(tab: vscode.Tab, uri: vscode.Uri): boolean {
-  const { input } = tab;
-  if (input instanceof vscode.TabInputTextDiff) return input.modified.toString() === uri.toString();
-  return input instanceof vscode.TabInputText && input.uri.toString() === uri.toString();
+/** Whether a tab shows a text, alone or as the changed side of a comparison. */
+export function shows({ input }: vscode.Tab, uri: vscode.Uri): boolean {
+  return textsOf(input).at(-1)?.toString() === uri.toString();
+}
+
+function allTabs(): vscode.Tab[] {
+  return vscode.window.tabGroups.all.flatMap(({ tabs }) => tabs);
+}
+
+/** The texts that a tab shows; of a comparison what it was before first. */
+function textsOf(input: unknown): vscode.Uri[] {
+  if (input instanceof vscode.TabInputTextDiff) return [input.original, input.modified];
+  return input instanceof vscode.TabInputText ? [input.uri] : [];
+}
+
+function isOurs({ scheme }: vscode.Uri): boolean {
+  return scheme === READ_SCHEME || scheme === EDIT_SCHEME;
 }
 
 /** Files of one folder in memory; just what an editor needs to open and save one. */

@@ -1,30 +1,36 @@
 /**
- * Whether a project's own settings, skills, prompts and extensions are loaded: as VS Code's workspace trust says.
+ * Whether a project's own settings, skills, prompts and extensions are loaded.
  *
- * They may run code, as tasks and extensions of a workspace may, so it is the same question and is not asked twice.
- * Where a person has turned workspace trust off VS Code asks nobody: then we ask, once for each window.
+ * They may run code. In a workspace that VS Code does not trust they are not; when a person grants it trust while we
+ * look, that is the answer. A workspace that was trusted before may be so for other reasons, or because trust is
+ * turned off: there we ask once. The daemon keeps the answer, for pi as well.
  */
 import * as vscode from "vscode";
 import type { App } from "./app";
 import { folders } from "./settings";
 import type { Wire } from "./wire";
 
+/** Where it is remembered that a person does not want to be asked again. */
+const DECLINED = "pi.trust.declined";
+
 /** Keeps the daemon's trust and that of the window the same. */
 export class Trust implements vscode.Disposable {
   readonly #app: App;
   readonly #listeners: vscode.Disposable[];
-  #asked = false;
 
   constructor(app: App) {
     this.#app = app;
     this.#listeners = [
-      vscode.workspace.onDidGrantWorkspaceTrust(() => void app.attempt((wire) => this.settle(wire))),
-      app.daemon.onStart(({ wire }) => void this.settle(wire).catch((error) => app.report(error))),
+      vscode.workspace.onDidGrantWorkspaceTrust(() => {
+        // Without a daemon there is nothing to decide yet.
+        if (app.daemon.pid !== undefined) void app.attempt((wire) => this.settle(wire, true));
+      }),
+      app.daemon.onStart(({ wire }) => void this.settle(wire, false).catch((error) => app.report(error))),
     ];
   }
 
-  /** Look at the folders of the window, and decide where something waits for it. */
-  async settle(wire: Wire): Promise<void> {
+  /** Look at the folders of the window, and decide where something waits for it. `granted`: a person just did. */
+  async settle(wire: Wire, granted: boolean): Promise<void> {
     const waiting: { cwd: string; needed: string[] }[] = [];
     for (const { fsPath: cwd } of folders()) {
       const { trusted, needed } = await wire.call("trust/get", { cwd });
@@ -40,12 +46,8 @@ export class Trust implements vscode.Disposable {
       });
       return;
     }
-    if (
-      vscode.workspace.getConfiguration("security.workspace.trust").get("enabled", true) ||
-      (await this.#isWanted(waiting))
-    ) {
-      for (const { cwd } of waiting) await wire.call("trust/set", { cwd, trusted: true });
-    }
+    if (!granted && !(await this.#isWanted(waiting))) return;
+    for (const { cwd } of waiting) await wire.call("trust/set", { cwd, trusted: true });
   }
 
   dispose(): void {
@@ -53,17 +55,21 @@ export class Trust implements vscode.Disposable {
   }
 
   async #isWanted(waiting: { needed: string[] }[]): Promise<boolean> {
-    if (this.#asked) return false;
-    this.#asked = true;
-    const files = waiting.flatMap(({ needed }) => needed);
-    const yes = "Load them";
-    const more = files.length > 3 ? ` and ${files.length - 3} more` : "";
-    const chosen = await vscode.window.showInformationMessage(
-      `This project has settings, skills or extensions for pi (${files.slice(0, 3).join(", ")}${more}), ` +
-        "which may run code. Load them?",
-      yes,
-      "Not now",
+    const { workspaceState } = this.#app.context;
+    if (workspaceState.get(DECLINED)) return false;
+    const files = waiting.flatMap(({ needed }) =>
+      needed.map((path) => vscode.workspace.asRelativePath(path)),
     );
+    const [yes, never] = ["Load Them", "Never Here"];
+    const more = files.length > 3 ? ` and ${files.length - 3} more` : "";
+    const chosen = await vscode.window.showWarningMessage(
+      `This project has settings, skills or extensions for pi of its own (${files.slice(0, 3).join(", ")}${more}). ` +
+        "They can run code. Load them?",
+      yes,
+      "Not Now",
+      never,
+    );
+    if (chosen === never) await workspaceState.update(DECLINED, true);
     return chosen === yes;
   }
 }

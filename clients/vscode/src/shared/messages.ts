@@ -117,6 +117,8 @@ export type HostMessage =
   | { type: "givenBack"; items: QueueItem[] }
   /** A message was not taken: give it back and say why. `kind` is `error.data.kind`. */
   | { type: "refused"; clientMessageId: string; error: string; kind?: string }
+  /** A command took the message: it is done, and does not become a message of the session. */
+  | { type: "handled"; clientMessageId: string }
   /** A `bash` request of the person ended without a message of its own: refused, or failed. */
   | { type: "bashRefused"; token: string; error: string }
   /** Put the caret into the prompt box. */

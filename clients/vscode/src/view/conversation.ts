@@ -121,6 +121,15 @@ export class Conversation {
     this.sent.delete(clientMessageId);
   }
 
+  /** A command took it. */
+  handled(clientMessageId: string): void {
+    const group = this.sent.get(clientMessageId);
+    this.sent.delete(clientMessageId);
+    const [row] = group?.rows ?? [];
+    if (row?.kind !== "user") return;
+    this.transcript.replace(group, { rows: [{ ...row, version: row.version + 1, handled: true }] });
+  }
+
   /** A command of the person begins. */
   runs(token: string, command: string, excludeFromContext: boolean): void {
     const [key, output] = [`bash:${token}`, new Output()];

@@ -21,8 +21,10 @@ export interface UserRow extends RowBase {
   text: string;
   images: ImageBlock[];
   attachments: AttachmentLabel[];
-  /** The session entry; absent while it is on its way. */
+  /** The session entry; absent while it is on its way, and of what a command took. */
   entryId?: string | undefined;
+  /** A command took it: it is no message of the session. */
+  handled?: boolean;
 }
 
 /** A piece of a reply's text: whole Markdown blocks, or the one that is still being written. */

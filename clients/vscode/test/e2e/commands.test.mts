@@ -69,6 +69,55 @@ scene(
   },
 );
 
+const GREETING = `
+def setup(api):
+    api.command("greet", "Greet", lambda text: api.ui.notify(f"hello {text}"))
+`;
+
+scene("a project's own extensions are loaded when the person says so, and not before", {}, async (stage) => {
+  const { window, folder } = stage;
+  mkdirSync(join(folder, ".pi", "extensions-py"), { recursive: true });
+  writeFileSync(join(folder, ".pi", "extensions-py", "greeting.py"), GREETING);
+  const chat = await window.openChat();
+  const question = window.notification("This project has settings, skills or extensions");
+  await question.waitFor();
+  await chat.prompt.pressSequentially("/gree");
+  await until("the commands are known", async () => (await chat.root.getByRole("listbox").count()) === 0);
+  await window.button(question, "Load Them").click();
+  await until("its command is offered", async () => {
+    await chat.prompt.fill("");
+    await chat.prompt.pressSequentially("/gree");
+    return (await chat.root.getByRole("option", { name: /greet/ }).count()) > 0;
+  });
+  await chat.send("/greet you");
+  await window.notification("hello you").waitFor();
+});
+
+scene(
+  "a review that the window was loaded anew in is gone, and nothing was written",
+  {
+    files: { "pump.txt": "one\n" },
+    replies: [
+      [
+        {
+          toolCall: {
+            name: "edit",
+            arguments: { path: "pump.txt", edits: [{ oldText: "one", newText: "two" }] },
+          },
+        },
+      ],
+    ],
+  },
+  async ({ window, folder }) => {
+    const chat = await window.openChat();
+    await chat.send("Count on");
+    await window.tab(/proposed by pi/).waitFor();
+    await window.reload();
+    await window.tab(/proposed by pi/).waitFor({ state: "detached" });
+    assert.equal(readFileSync(join(folder, "pump.txt"), "utf8"), "one\n");
+  },
+);
+
 scene(
   "from the session tree one goes back to a message, labels an entry, and forks a session",
   { replies: [[{ text: "First answer." }], [{ text: "Second answer." }], [{ text: "Third answer." }]] },

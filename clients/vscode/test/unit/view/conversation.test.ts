@@ -132,6 +132,15 @@ test("a message that was refused goes away", () => {
   assert.deepEqual(words(conversation), []);
 });
 
+test("a message that a command took stays, and is not waited for", () => {
+  const conversation = beginning("s");
+  conversation.sending("m", { text: "/deploy" });
+  conversation.handled("m");
+  const [row] = conversation.rows();
+  assert.equal(row?.kind === "user" && row.handled, true);
+  assert.deepEqual(words(conversation), ["user: /deploy"]);
+});
+
 test("reading a stored session shows what was seen when it happened", () => {
   for (const name of ["tool", "lines", "attachments", "reopen"]) {
     const { events } = recorded(name);
