@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pi_rpc._os.threads import run_blocking
-from pi_rpc.acp import shapes as s
+from pi_rpc.acp import questions as q
 from pi_rpc.acp.asking import Asking
 from pi_rpc.host import editor as e
 from pi_rpc.host.edited_files import MAX_DOCUMENT_BYTES
@@ -91,10 +91,10 @@ class ClientEditor:
         if self._texts[uri][0] != version:
             return e.Applied(applied=False, reason="version")
         wanted = _edited(shown, edits)
-        params = s.WriteFileParams(
+        params = q.WriteFileParams(
             session_id=self._hosted.id, path=str(document.path), content=wanted
         )
-        answer = await self._asking.ask(_WRITE, params, s.Nothing, timeout_s=self._timeout_s)
+        answer = await self._asking.ask(_WRITE, params, q.Nothing, timeout_s=self._timeout_s)
         if answer is None:
             self._refused.add(uri)
             return e.Applied(applied=False, reason="it would not write the file")
@@ -121,8 +121,8 @@ class ClientEditor:
             self._texts[uri] = (version + 1, text)
 
     async def _text(self, path: Path) -> str | None:
-        params = s.ReadFileParams(session_id=self._hosted.id, path=str(path))
-        answer = await self._asking.ask(_READ, params, s.ReadFileResult, timeout_s=self._timeout_s)
+        params = q.ReadFileParams(session_id=self._hosted.id, path=str(path))
+        answer = await self._asking.ask(_READ, params, q.ReadFileResult, timeout_s=self._timeout_s)
         return None if answer is None else answer.content
 
 

@@ -6,7 +6,7 @@ Owns the step from the ``Asker`` port to a form with one field, and back.
 from collections.abc import Sequence
 from typing import Any
 
-from pi_rpc.acp import shapes as s
+from pi_rpc.acp import questions as q
 from pi_rpc.acp.asking import Asking
 from pi_rpc.acp.stream import SessionStream
 from pi_rpc.agent.ports import Choice, NoticeLevel
@@ -88,7 +88,7 @@ class ClientAsker:
         self, title: str, message: str, form: dict[str, Any], timeout_s: float | None
     ) -> Any:
         self._stream.flush()
-        params = s.ElicitationParams(
+        params = q.ElicitationParams(
             session_id=self._hosted.id,
             message=f"{title}\n{message}" if message else title,
             requested_schema={
@@ -97,7 +97,7 @@ class ClientAsker:
                 "required": [_FIELD],
             },
         )
-        answer = await self._asking.ask(_METHOD, params, s.ElicitationResult, timeout_s=timeout_s)
+        answer = await self._asking.ask(_METHOD, params, q.ElicitationResult, timeout_s=timeout_s)
         if answer is None or answer.action != "accept" or answer.content is None:
             return None
         return answer.content.get(_FIELD)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import anyio
 
+from pi_rpc.acp import questions as q
 from pi_rpc.acp import shapes as s
 from pi_rpc.acp.asking import Asking
 from pi_rpc.acp.stream import SessionStream
@@ -42,7 +43,7 @@ class ClientPermissions:
     ) -> PermissionAnswer | None:
         """Ask; the call is on the client's screen before."""
         self._stream.flush()
-        params = s.PermissionParams(
+        params = q.PermissionParams(
             session_id=self._hosted.id,
             tool_call=s.ToolCallFields(
                 tool_call_id=request.tool_call_id,
@@ -56,11 +57,11 @@ class ClientPermissions:
             options=_options(request.options),
         )
         scope = self._waiting[request.tool_call_id] = anyio.CancelScope()
-        answer: s.PermissionResult | None = None
+        answer: q.PermissionResult | None = None
         try:
             with scope:
                 answer = await self._asking.ask(
-                    _METHOD, params, s.PermissionResult, timeout_s=timeout_s
+                    _METHOD, params, q.PermissionResult, timeout_s=timeout_s
                 )
         finally:
             if self._waiting.get(request.tool_call_id) is scope:
@@ -75,7 +76,7 @@ class ClientPermissions:
             scope.cancel()
 
 
-def _options(offered: Sequence[PermissionOption]) -> list[s.PermissionOption]:
+def _options(offered: Sequence[PermissionOption]) -> list[q.PermissionOption]:
     """One of each kind of the protocol; what holds for a session stands in for what holds for
     good where that is not offered."""
     chosen: dict[str, PermissionOption] = {}
@@ -85,7 +86,7 @@ def _options(offered: Sequence[PermissionOption]) -> list[s.PermissionOption]:
     if chosen["allow_always"] is chosen["allow_once"]:
         del chosen["allow_always"]
     return [
-        s.PermissionOption(option_id=chosen[kind].id, name=_name(chosen[kind]), kind=kind)
+        q.PermissionOption(option_id=chosen[kind].id, name=_name(chosen[kind]), kind=kind)
         for kind in ("allow_once", "allow_always", "reject_once", "reject_always")
         if kind in chosen
     ]

@@ -12,25 +12,59 @@ from pi_rpc.acp.handshake import Meta
 from pi_rpc.wire import Wire
 
 __all__ = [
+    "AgentChunk",
+    "AudioBlock",
     "AuthenticateParams",
+    "BranchParams",
     "CancelParams",
     "Choice",
+    "Command",
+    "CommandInput",
+    "Commands",
+    "CompactParams",
+    "Compaction",
     "ConfigSelect",
+    "ConfigUpdate",
+    "Content",
     "ContentBlock",
+    "Cost",
+    "CurrentMode",
+    "Diff",
+    "ImageBlock",
     "ListParams",
+    "McpServer",
     "Mode",
     "Modes",
     "NewParams",
+    "NewToolCall",
+    "Notice",
+    "Plan",
+    "PlanEntry",
     "PromptParams",
     "PromptResult",
+    "Resource",
+    "ResourceBlock",
+    "ResourceLink",
     "ResumeParams",
+    "SessionInfo",
     "SessionParams",
     "SessionState",
+    "SessionUpdate",
     "SetConfigParams",
     "SetModeParams",
     "StopReason",
+    "Terminal",
     "TextBlock",
+    "ThoughtChunk",
+    "ToolCallFields",
+    "ToolCallUpdate",
+    "ToolContent",
     "ToolKind",
+    "ToolLocation",
+    "ToolStatus",
+    "Update",
+    "UsageUpdate",
+    "UserChunk",
 ]
 
 StopReason: TypeAlias = Literal[
@@ -422,121 +456,3 @@ class SessionUpdate(Wire, frozen=True, kw_only=True):
 
     session_id: str
     update: Update
-
-
-# --- questions to the client ---------------------------------------------------------------------
-
-
-class PermissionOption(Wire, frozen=True, kw_only=True):
-    """An answer that can be given."""
-
-    option_id: str
-    name: str
-    kind: Literal["allow_once", "allow_always", "reject_once", "reject_always"]
-
-
-class PermissionParams(Wire, frozen=True, kw_only=True):
-    """``session/request_permission``."""
-
-    session_id: str
-    tool_call: ToolCallFields
-    options: list[PermissionOption]
-
-
-class PermissionOutcome(Wire, frozen=True, kw_only=True):
-    """What the person chose, if anything."""
-
-    outcome: str
-    option_id: str = ""
-
-
-class PermissionResult(Wire, frozen=True, kw_only=True):
-    """The result of ``session/request_permission``."""
-
-    outcome: PermissionOutcome
-
-
-class ReadFileParams(Wire, frozen=True, kw_only=True):
-    """``fs/read_text_file``."""
-
-    session_id: str
-    path: str
-
-
-class ReadFileResult(Wire, frozen=True, kw_only=True):
-    """Its result."""
-
-    content: str
-
-
-class WriteFileParams(Wire, frozen=True, kw_only=True):
-    """``fs/write_text_file``."""
-
-    session_id: str
-    path: str
-    content: str
-
-
-class EnvVariable(Wire, frozen=True, kw_only=True):
-    """A variable for a command."""
-
-    name: str
-    value: str
-
-
-class CreateTerminalParams(Wire, frozen=True, kw_only=True):
-    """``terminal/create``."""
-
-    session_id: str
-    command: str
-    args: list[str]
-    env: list[EnvVariable]
-    cwd: str
-    output_byte_limit: int
-
-
-class CreateTerminalResult(Wire, frozen=True, kw_only=True):
-    """Its result."""
-
-    terminal_id: str
-
-
-class TerminalParams(Wire, frozen=True, kw_only=True):
-    """Names a terminal."""
-
-    session_id: str
-    terminal_id: str
-
-
-class TerminalExit(Wire, frozen=True, kw_only=True):
-    """The result of ``terminal/wait_for_exit``."""
-
-    exit_code: int | None = None
-    signal: str | None = None
-
-
-class TerminalOutput(Wire, frozen=True, kw_only=True):
-    """The result of ``terminal/output``."""
-
-    output: str
-    truncated: bool = False
-
-
-class ElicitationParams(Wire, frozen=True, kw_only=True):
-    """``elicitation/create`` of a form."""
-
-    session_id: str
-    message: str
-    requested_schema: dict[str, Any]
-    mode: str = "form"
-
-
-class ElicitationResult(Wire, frozen=True, kw_only=True):
-    """Its result."""
-
-    action: str
-    content: dict[str, Any] | None = None
-
-
-class Nothing(Wire, frozen=True, kw_only=True):
-    """An answer in which nothing is said."""

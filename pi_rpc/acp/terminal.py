@@ -13,7 +13,7 @@ from typing import Literal
 
 import anyio
 
-from pi_rpc.acp import shapes as s
+from pi_rpc.acp import questions as q
 from pi_rpc.acp.asking import Asking
 from pi_rpc.acp.stream import SessionStream
 from pi_rpc.agent.ports import CommandExit, PortError, Shell
@@ -69,13 +69,13 @@ class ClientShell:
             )
         self._shown.add(call_id)
         self._stream.tell(self._stream.updates.in_terminal(call_id, terminal_id))
-        terminal = s.TerminalParams(session_id=self._hosted.id, terminal_id=terminal_id)
+        terminal = q.TerminalParams(session_id=self._hosted.id, terminal_id=terminal_id)
         started = elapsed_s()
-        exit_: s.TerminalExit | None = None
+        exit_: q.TerminalExit | None = None
         reason: Literal["exited", "aborted", "timed_out"] = "exited"
         try:
             with anyio.move_on_after(timeout_s) as limited, signal.cancel_scope() as aborted:
-                exit_ = await self._asking.ask("terminal/wait_for_exit", terminal, s.TerminalExit)
+                exit_ = await self._asking.ask("terminal/wait_for_exit", terminal, q.TerminalExit)
             if aborted.cancelled_caught:
                 reason = "aborted"
             elif limited.cancelled_caught:
@@ -105,7 +105,7 @@ class ClientShell:
         settings = self._services.settings
         # There is no input: who reads from the person's terminal would wait for them.
         lines = ["exec </dev/null", settings.shell_command_prefix or "", command]
-        params = s.CreateTerminalParams(
+        params = q.CreateTerminalParams(
             session_id=self._hosted.id,
             command=settings.shell_path or "/bin/bash",
             args=["-c", "\n".join(filter(None, lines))],
@@ -113,10 +113,10 @@ class ClientShell:
             cwd=str(cwd),
             output_byte_limit=_OUTPUT_BYTES,
         )
-        answer = await self._asking.ask("terminal/create", params, s.CreateTerminalResult)
+        answer = await self._asking.ask("terminal/create", params, q.CreateTerminalResult)
         return None if answer is None else answer.terminal_id
 
-    def _environment(self, env: Mapping[str, str]) -> Iterator[s.EnvVariable]:
+    def _environment(self, env: Mapping[str, str]) -> Iterator[q.EnvVariable]:
         """What commands are given otherwise than the client would: keys of providers are not."""
         settings = self._services.settings
         rules = EnvironmentRules(settings.command_environment, settings.command_variables)
@@ -125,26 +125,26 @@ class ClientShell:
         for name in sorted(given.keys() | os.environ.keys()):
             value = given.get(name, "")
             if os.environ.get(name) != value:
-                yield s.EnvVariable(name=name, value=value)
+                yield q.EnvVariable(name=name, value=value)
 
     async def _end(
-        self, terminal: s.TerminalParams, on_output: Callable[[bytes], None], *, kill: bool
+        self, terminal: q.TerminalParams, on_output: Callable[[bytes], None], *, kill: bool
     ) -> None:
         """End what runs, take what it has printed, and let go of the terminal."""
         ask = self._asking.ask
         if kill:
-            await ask("terminal/kill", terminal, s.Nothing, timeout_s=_ENDING_S)
+            await ask("terminal/kill", terminal, q.Nothing, timeout_s=_ENDING_S)
         printed = await ask(
-            "terminal/output", terminal, s.TerminalOutput, timeout_s=_ENDING_S if kill else 10.0
+            "terminal/output", terminal, q.TerminalOutput, timeout_s=_ENDING_S if kill else 10.0
         )
         if printed is not None:
             if printed.truncated:
                 on_output(b"[the beginning of the output was not kept]\n")
             on_output(printed.output.encode("utf-8", "replace"))
-        await ask("terminal/release", terminal, s.Nothing, timeout_s=_ENDING_S)
+        await ask("terminal/release", terminal, q.Nothing, timeout_s=_ENDING_S)
 
 
-def _code_of(ended: s.TerminalExit) -> int | None:
+def _code_of(ended: q.TerminalExit) -> int | None:
     if ended.exit_code is not None or ended.signal is None:
         return ended.exit_code
     number = getattr(signals, ended.signal, None)

@@ -75,8 +75,9 @@ async def test_replies_are_read_as_often_as_the_client_wants_to_hear_of_them(
     peer: Any = SimpleNamespace(waiting_bytes=0, send_frames=lambda frames: None)
     async with hall([reply]) as here:
         here.stop_hearing()
-        files: Any = None
-        EventStream(peer, wishes, Statistics()).follow(HostedSession(here.harness, files))
+        nothing: Any = None
+        hosted = HostedSession(here.harness, nothing, nothing)
+        EventStream(peer, wishes, Statistics()).follow(hosted)
         run = here.harness.prompt(PromptInput("go"))
         assert isinstance(run, Run)
         with anyio.fail_after(DEADLINE_S):

@@ -91,7 +91,7 @@ async def handle_list(connection: Connection, request: Request) -> ListResult:
             ListedSession(
                 session_id=each.session_id,
                 cwd=_text(each.cwd),
-                title=" ".join((each.name or each.first_message).split())[:_LONGEST_TITLE],
+                title=_title(each.name or each.first_message),
                 updated_at=each.modified,
             )
             for each in page.sessions
@@ -197,6 +197,11 @@ def _state(
         modes=modes(hosted),
         config_options=config_options(hosted, connection.services),
     )
+
+
+def _title(text: str) -> str:
+    """One line; what was attached to a message stands behind a blank line."""
+    return " ".join(text.partition("\n\n<")[0].split())[:_LONGEST_TITLE]
 
 
 def _text(path: object) -> str:
