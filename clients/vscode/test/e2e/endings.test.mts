@@ -2,9 +2,11 @@
 import assert from "node:assert/strict";
 import { chmodSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { test } from "node:test";
 import { stage } from "./rig/case.mts";
+import { Server } from "./rig/server.mts";
 import { until } from "./rig/until.mts";
-import { Window } from "./rig/window.mts";
+import { launch, Window } from "./rig/window.mts";
 
 const scene = stage();
 
@@ -134,3 +136,23 @@ scene(
     }
   },
 );
+
+test("nothing is left of the daemon and its commands when the browser and the server end", async () => {
+  const server = await Server.start();
+  const browser = await launch();
+  try {
+    server.settings({ "pi.permissionMode": "full" });
+    server.script([{ toolCall: { name: "bash", arguments: { command: "echo has begun; sleep 3600" } } }]);
+    const window = await Window.open(browser, server, server.folder("project"));
+    const chat = await window.openChat();
+    await chat.send("Wait");
+    await chat.output(chat.tool("has begun")).waitFor();
+    assert.ok(server.processes().some(({ command }) => command.includes("sleep 3600")));
+    assert.equal(server.daemons().length, 1);
+    await browser.close();
+    assert.deepEqual(await server.end(), []);
+  } finally {
+    await browser.close();
+    await server.stop();
+  }
+});

@@ -16,7 +16,7 @@ scene(
   async ({ browser, server, window, folder }) => {
     const { questions } = writeLongSession(server.agentDir, folder, 5_000, 200_000);
     const chat = await window.openChat();
-    await window.resume(/Question 1\b/);
+    await window.resume(/^Question 1/);
     await chat.text(`Answer ${questions} has`).waitFor();
     const box = await chat.log.boundingBox();
     assert.ok(box);
@@ -36,3 +36,16 @@ scene(
     assert.ok(longest && longest.ms <= LONG, `a task of ${longest?.ms} ms: ${longest?.parts.join(", ")}`);
   },
 );
+
+scene("the extension is active at once, by the editor's own watch", {}, async ({ window, server }) => {
+  await window.openChat();
+  await window.run("Developer: Show Running Extensions");
+  const mine = window.page.locator(".runtime-extensions-editor .monaco-list-row", {
+    has: window.page.locator(".name").filter({ hasText: /^pi$/ }),
+  });
+  const time = (await mine.locator(".activation-time").textContent()) ?? "";
+  const ms = Number(/(\d+)\s*ms/.exec(time)?.[1]);
+  console.log(`activation: ${time.trim()}`);
+  assert.ok(ms < 500, time);
+  assert.ok(server.daemons().length <= 1);
+});

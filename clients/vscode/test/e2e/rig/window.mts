@@ -71,12 +71,16 @@ export class Window {
 
   /** Run a command by its title in the command palette. */
   async run(title: string): Promise<void> {
-    await this.page.keyboard.press("F1");
-    const input = this.page.locator(".quick-input-widget input").first();
-    await input.waitFor();
-    await input.fill(`>${title}`);
-    const entry = this.page.locator(".quick-input-list .monaco-list-row").filter({ hasText: title }).first();
-    await entry.waitFor();
+    const entry = this.picked(title);
+    await until(`there is a command ${title}`, async () => {
+      await this.page.keyboard.press("F1");
+      await this.page.locator(".quick-input-widget input").first().fill(`>${title}`);
+      // The palette is not filled again when commands come later, as they do in a window that is just loaded.
+      await this.page.locator(".quick-input-list .monaco-list-row").first().waitFor();
+      if (await entry.isVisible()) return true;
+      await this.page.keyboard.press("Escape");
+      return false;
+    });
     await entry.click();
   }
 
@@ -155,6 +159,24 @@ export class Window {
         .map(({ text }) => text.replaceAll("\u00a0", " ")),
     );
     return lines.join("\n");
+  }
+
+  /** Drag the edge of the side bar until it is so wide, in pixels. */
+  async widenSideBar(width: number): Promise<void> {
+    const bar = await this.page.locator(".part.sidebar").boundingBox();
+    if (!bar) throw new Error("the side bar is hidden");
+    await this.page.mouse.move(bar.x + bar.width, 400);
+    await this.page.mouse.down();
+    await this.page.mouse.move(bar.x + width, 400, { steps: 4 });
+    await this.page.mouse.up();
+    await this.page.mouse.move(bar.x + width + 200, 400);
+  }
+
+  /** Wait until the theme is of this kind: `vs`, `vs-dark`, `hc-black`. */
+  async themed(kind: string): Promise<void> {
+    await this.page.locator(`.monaco-workbench.${kind}`).waitFor();
+    const kinds: Record<string, string> = { vs: "light", "vs-dark": "dark", "hc-black": "high-contrast" };
+    await this.chat.root.locator(`body.vscode-${kinds[kind]}`).waitFor();
   }
 
   /** Save a picture of it, if pictures are wanted; `name` without an ending. */
