@@ -9,7 +9,7 @@ must not block. An abort cuts a coroutine hook short, except ``after_tool_call``
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from typing import Any, TypeAlias, TypeVar
 
@@ -30,6 +30,7 @@ from pi_rpc.llm.messages import (
 )
 from pi_rpc.llm.models import Model
 from pi_rpc.llm.provider import StreamFn, StreamOptions, stream_simple
+from pi_rpc.records import dataclass
 
 __all__ = [
     "AFTER_ABORT_S",
@@ -189,7 +190,7 @@ class AgentLoopConfig:
     ) = None
     """May change arguments or block. Raising blocks."""
     why_missing: Callable[[str], str | None] = lambda tool_name: None
-    """What the model reads when it calls a tool that it was not told of; None: that there is none."""
+    """What the model reads when it calls a tool it was not told of; None: that there is none."""
     after_tool_call: (
         Callable[[AfterToolCallContext, AbortSignal], MaybeAwaitable[AfterToolCallResult | None]]
         | None

@@ -11,7 +11,6 @@ as the bytes it came in.
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
 import msgspec
@@ -26,6 +25,7 @@ from pi_rpc.llm.messages import (
     UserMessage,
     Wire,
 )
+from pi_rpc.records import dataclass
 
 __all__ = [
     "AgentMessage",

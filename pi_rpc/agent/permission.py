@@ -6,12 +6,13 @@ person. Does not own when somebody must be asked
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
 
 from pi_rpc.agent.review import ProposedEdit
 from pi_rpc.agent.tool import Location, ToolKind
+from pi_rpc.records import dataclass
 
 __all__ = [
     "NobodyPermits",

@@ -6,13 +6,14 @@ model or a person can act on."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 from pi_rpc.agent.review import NobodyReviews, Reviewer
 from pi_rpc.agent.seen_files import SeenFiles
 from pi_rpc.llm.abort import AbortSignal
+from pi_rpc.records import dataclass
 
 __all__ = [
     "Asker",

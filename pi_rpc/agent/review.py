@@ -4,9 +4,10 @@ Owns what an editing tool shows of the edit it is about to make, and the port th
 Does not own who looks, nor what is asked (``pi_rpc.agent.permission``).
 """
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
+
+from pi_rpc.records import dataclass
 
 __all__ = ["NobodyReviews", "ProposedEdit", "Reviewer"]
 

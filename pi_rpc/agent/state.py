@@ -5,7 +5,6 @@ own) and ``AgentState`` (everybody else's view of it, read-only). Does not own w
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from pi_rpc.agent.events import (
     AgentEnd,
@@ -24,6 +23,7 @@ from pi_rpc.agent.tool import AgentTool
 from pi_rpc.llm.messages import AssistantMessage, ThinkingLevel
 from pi_rpc.llm.models import Model
 from pi_rpc.llm.stream import AssistantMessageStream
+from pi_rpc.records import dataclass
 
 __all__ = ["AgentState", "Conversation", "InitialState"]
 

@@ -7,7 +7,6 @@ reported (``pi_rpc.agent.tool_calls``) nor any particular tool (``pi_rpc.tools``
 import dataclasses
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -17,6 +16,7 @@ from pi_rpc.agent.messages import encode_json
 from pi_rpc.agent.ports import ToolContext
 from pi_rpc.llm.abort import AbortSignal
 from pi_rpc.llm.messages import TextBlock, Usage, UserContent, Wire
+from pi_rpc.records import dataclass
 
 __all__ = [
     "AgentTool",

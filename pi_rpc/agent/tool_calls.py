@@ -17,7 +17,6 @@ the same keeps what it has to say; otherwise its result is ``Operation aborted``
 import dataclasses
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
 from typing import Any
 
 import anyio
@@ -49,6 +48,7 @@ from pi_rpc.agent.tool import AgentTool, ToolDescription, ToolFailure, ToolResul
 from pi_rpc.chance import elapsed_s
 from pi_rpc.llm.abort import AbortSignal
 from pi_rpc.llm.messages import AssistantMessage, ToolCall, ToolResultMessage, now_ms
+from pi_rpc.records import dataclass
 
 __all__ = [
     "ABORTED_TEXT",

@@ -10,13 +10,14 @@ was killed; of such a run it is not known whether the last change to a file took
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
 from pi_rpc.agent.ports import FileChangeKind
 from pi_rpc.chance import random_hex
 from pi_rpc.llm.messages import now_ms
+from pi_rpc.records import dataclass
 from pi_rpc.session.entries import iso_now
 
 __all__ = ["Checkpoint", "CheckpointKind", "FileKind", "SavedFile", "new_checkpoint_id", "read"]

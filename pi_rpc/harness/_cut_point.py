@@ -6,12 +6,12 @@ what is made of the parts (``pi_rpc.harness.compaction``).
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 
 from pi_rpc.agent.messages import AgentMessage, MessageRoles, convert_to_llm
 from pi_rpc.harness.usage import estimate_tokens
 from pi_rpc.llm.messages import AssistantMessage, ToolCall, ToolResultMessage
+from pi_rpc.records import dataclass
 from pi_rpc.session.context import build_context
 from pi_rpc.session.entries import CompactionEntry
 from pi_rpc.session.stored import StoredEntry

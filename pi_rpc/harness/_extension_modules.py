@@ -8,7 +8,6 @@ import importlib.util
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from pi_rpc._os.files import read_regular
 from pi_rpc.harness._looking import exists, is_folder
+from pi_rpc.records import dataclass
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint

@@ -10,10 +10,11 @@ import errno
 import json
 import os
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from pi_rpc.harness._checkpoint_files import all_journals, content_path, is_digest, listed
+from pi_rpc.records import dataclass
 
 __all__ = ["MAX_JOURNAL", "prune_store"]
 

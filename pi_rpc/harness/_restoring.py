@@ -7,7 +7,7 @@ port it is given, which saves what it replaces. Does not own the checkpoint that
 
 import contextlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -16,6 +16,7 @@ from pi_rpc.agent.ports import FileSystem, PortError
 from pi_rpc.harness._checkpoint import Checkpoint, FileKind, SavedFile
 from pi_rpc.harness._recording import content_now
 from pi_rpc.harness.checkpoint_store import CheckpointStore, StoreError, digest_of
+from pi_rpc.records import dataclass
 
 __all__ = ["Conflict", "ConflictReason", "Restored", "restore"]
 

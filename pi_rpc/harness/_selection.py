@@ -5,11 +5,11 @@ Owns the patterns of both. Does not walk any folder."""
 import os
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from pi_rpc.harness._texts import TooLargeError, read_text
+from pi_rpc.records import dataclass
 
 __all__ = ["IGNORE_FILE_NAMES", "IgnoreRules", "Selection"]
 

@@ -11,7 +11,7 @@ the order they arrive.
 import logging
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ from pi_rpc.harness.queue import QueuedMessage
 from pi_rpc.harness.run_diff import cut_diff
 from pi_rpc.harness.runs import Run, RunOutcome
 from pi_rpc.llm.abort import AbortController
+from pi_rpc.records import dataclass
 from pi_rpc.session.context import RUN_SETTLED, interrupted
 from pi_rpc.session.storage import SessionError
 

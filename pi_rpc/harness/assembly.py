@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -33,6 +33,7 @@ from pi_rpc.llm.provider import (
     provider_for,
 )
 from pi_rpc.llm.stream import AssistantMessageStream, MessageBuilder
+from pi_rpc.records import dataclass
 from pi_rpc.session.context import build_context
 from pi_rpc.session.storage import SessionStorage
 

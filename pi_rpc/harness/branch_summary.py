@@ -6,7 +6,6 @@ or storage (``pi_rpc.harness.harness``).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from msgspec import UNSET
@@ -16,6 +15,7 @@ from pi_rpc.harness.file_operations import FileOperations
 from pi_rpc.harness.summaries import Ask, asked_summary, element, focused, serialized
 from pi_rpc.harness.usage import estimate_tokens
 from pi_rpc.llm.messages import ToolResultMessage, Usage
+from pi_rpc.records import dataclass
 from pi_rpc.session.context import build_context, entry_message
 from pi_rpc.session.entries import BranchSummaryEntry
 from pi_rpc.session.stored import StoredEntry

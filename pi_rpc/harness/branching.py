@@ -5,7 +5,7 @@ editing is ``given_back``'s, what of a branch is summarised ``branch_summary``'s
 or is stopped leaves the session as it was.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -24,6 +24,7 @@ from pi_rpc.harness.hook_payloads import SessionBeforeTree, SessionBeforeTreeRes
 from pi_rpc.harness.persistence import MakeEntry
 from pi_rpc.harness.summaries import SummaryCancelledError
 from pi_rpc.llm.messages import ImageBlock
+from pi_rpc.records import dataclass
 from pi_rpc.session.entries import Entry, LeafEntry
 from pi_rpc.session.stored import StoredEntry
 

@@ -7,7 +7,7 @@ failure at any point has changed nothing.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from msgspec import UNSET
@@ -20,6 +20,7 @@ from pi_rpc.harness.summaries import Ask, asked_summary, element, focused, seria
 from pi_rpc.harness.usage import add_usage, branch_tokens
 from pi_rpc.llm.messages import Usage
 from pi_rpc.llm.models import Model
+from pi_rpc.records import dataclass
 from pi_rpc.session.entries import CompactionEntry
 from pi_rpc.session.stored import StoredEntry
 

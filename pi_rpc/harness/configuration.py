@@ -6,7 +6,7 @@ next turn; a turn that has begun keeps what it began with. Does not own where mo
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -21,6 +21,7 @@ from pi_rpc.harness.settings import CompactionSettings, RetrySettings
 from pi_rpc.llm.messages import ThinkingLevel
 from pi_rpc.llm.models import Model, clamp_thinking_level
 from pi_rpc.llm.provider import StreamOptions
+from pi_rpc.records import dataclass
 from pi_rpc.session.context import SessionContext
 from pi_rpc.session.entries import (
     ActiveToolsChangeEntry,

@@ -5,11 +5,11 @@ system prompt (``pi_rpc.harness.system_prompt``). They are plain text for the mo
 trust."""
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 
 from pi_rpc.harness._looking import is_file, is_folder
 from pi_rpc.harness._texts import TooLargeError, read_beginning, read_text
+from pi_rpc.records import dataclass
 
 __all__ = ["CONTEXT_FILE_NAMES", "MAX_CONTEXT_BYTES", "ContextFile", "load_context_files"]
 

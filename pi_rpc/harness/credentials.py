@@ -8,7 +8,7 @@ appear in no ``repr``, log or error. It logs nobody in and refreshes nothing: a 
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -31,6 +31,7 @@ from pi_rpc.harness._written import WatchedFile
 from pi_rpc.harness.models_json import CustomModels, CustomProvider, custom_models_file
 from pi_rpc.harness.paths import agent_dir
 from pi_rpc.llm.models import Model
+from pi_rpc.records import dataclass
 
 __all__ = [
     "ENVIRONMENT_KEYS",

@@ -11,7 +11,6 @@ what cannot be added is reported as a ``diagnostic`` that names it, and nothing 
 import inspect
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast, get_args
@@ -42,6 +41,7 @@ from pi_rpc.harness.hooks import (
     time_stands_still,
 )
 from pi_rpc.llm.abort import AbortSignal
+from pi_rpc.records import dataclass
 
 __all__ = [
     "ExtensionApi",

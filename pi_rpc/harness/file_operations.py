@@ -5,11 +5,12 @@ the tools: only their names and the argument ``path`` are known here.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from pi_rpc.agent.messages import AgentMessage
 from pi_rpc.llm.messages import AssistantMessage, ToolCall, ToolResultMessage
+from pi_rpc.records import dataclass
 
 __all__ = ["FileOperations", "without_file_lists"]
 

@@ -4,11 +4,11 @@ Owns telling a person's own words from what was rendered beside them. Does not o
 (``branching``) nor new sessions that begin there (``pi_rpc.session.repo``).
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 from pi_rpc.harness.inputs import ATTACHMENTS_TYPE, own_text
 from pi_rpc.llm.messages import ImageBlock, UserMessage
+from pi_rpc.records import dataclass
 from pi_rpc.session.entries import CustomEntry, CustomMessageEntry, MessageEntry
 from pi_rpc.session.storage import SessionStorage
 from pi_rpc.session.stored import StoredEntry

@@ -8,7 +8,7 @@ the person stops what the hook is a part of.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar, overload
 
 from msgspec import UNSET, UnsetType
@@ -21,6 +21,7 @@ from pi_rpc.llm.abort import AbortSignal
 from pi_rpc.llm.messages import ImageBlock, UserContent
 from pi_rpc.llm.models import Model
 from pi_rpc.llm.provider import CacheRetention, StreamOptions
+from pi_rpc.records import dataclass
 from pi_rpc.session.stored import StoredEntry
 
 __all__ = [

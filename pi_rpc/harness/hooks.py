@@ -20,7 +20,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal, TypeAlias, cast
 
 import anyio
@@ -43,6 +43,7 @@ from pi_rpc.harness.hook_payloads import (
 from pi_rpc.llm.abort import AbortSignal
 from pi_rpc.llm.models import Model
 from pi_rpc.llm.provider import StreamOptions
+from pi_rpc.records import dataclass
 
 __all__ = [
     "LONGEST_TEXT",

@@ -5,11 +5,11 @@ plain JSON objects here, checked by whoever took them from the wire.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from pi_rpc.harness.markup import escaped
 from pi_rpc.llm.messages import ImageBlock, TextBlock, UserContent, UserMessage, now_ms, text_of
+from pi_rpc.records import dataclass
 
 __all__ = ["ATTACHMENTS_TYPE", "PromptInput", "own_text"]
 

@@ -5,7 +5,7 @@ tools being run, with the output they have shown so far.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from msgspec import UNSET
@@ -20,6 +20,7 @@ from pi_rpc.agent.events import (
 )
 from pi_rpc.llm.messages import AssistantMessage, text_of
 from pi_rpc.llm.stream import AssistantMessageStream
+from pi_rpc.records import dataclass
 
 __all__ = ["Live", "LiveTool"]
 

@@ -6,7 +6,7 @@ are added, a provider gets another address, a model other facts. Does not own ke
 (``pi_rpc.harness.model_registry``)."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from ipaddress import ip_address
 from pathlib import Path
 from types import MappingProxyType
@@ -19,6 +19,7 @@ from msgspec import UNSET
 from pi_rpc.harness._written import WatchedFile, fitting, read_object
 from pi_rpc.llm.models import CostTier, Model, ModelCost
 from pi_rpc.llm.provider import APIS
+from pi_rpc.records import dataclass
 
 if TYPE_CHECKING:
     from pi_rpc.harness._models_file import (

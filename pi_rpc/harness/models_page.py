@@ -9,11 +9,12 @@ import inspect
 import json
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any
 
 from pi_rpc.harness.credentials import ENVIRONMENT_KEYS
 from pi_rpc.llm.models import Model
+from pi_rpc.records import dataclass
 
 __all__ = ["DIALECTS", "EXAMPLE", "Dialect", "models_page"]
 

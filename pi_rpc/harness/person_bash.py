@@ -7,7 +7,7 @@ it becomes a ``bashExecution`` message. Does not own how a command runs and its 
 
 import logging
 from collections.abc import Awaitable, Callable, Generator
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,7 @@ from pi_rpc.harness.loop_setup import unanswered_calls
 from pi_rpc.harness.persistence import message_entry
 from pi_rpc.llm.abort import AbortController
 from pi_rpc.llm.messages import now_ms
+from pi_rpc.records import dataclass
 from pi_rpc.session.context import build_context
 from pi_rpc.session.storage import SessionError
 

@@ -6,7 +6,6 @@ Owns finding them, the language of their arguments and its substitutions. Does n
 import os
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from pi_rpc.harness._looking import exists, is_file, is_folder
@@ -15,6 +14,7 @@ from pi_rpc.harness._texts import TooLargeError, read_text
 from pi_rpc.harness._written import fitting
 from pi_rpc.harness.front_matter import FrontMatterError, parse_front_matter
 from pi_rpc.harness.skills import Place, Scope
+from pi_rpc.records import dataclass
 
 __all__ = ["PromptTemplate", "find_templates", "parse_arguments", "substitute"]
 

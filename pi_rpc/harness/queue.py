@@ -7,7 +7,6 @@ order, the modes and when a message counts as delivered are ``pi_rpc.agent.queue
 
 import itertools
 from collections.abc import Generator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import anyio
@@ -17,6 +16,7 @@ from pi_rpc.agent.events import Queue, QueueItem
 from pi_rpc.agent.queue import PendingMessageQueue, QueueMode
 from pi_rpc.harness.inputs import PromptInput
 from pi_rpc.llm.messages import UserMessage
+from pi_rpc.records import dataclass
 
 if TYPE_CHECKING:
     from pi_rpc.harness.runs import Run, RunOutcome

@@ -5,7 +5,6 @@ nor how a conversation is compacted (``pi_rpc.harness.compaction``).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from pi_rpc.agent.messages import AgentMessage, BashExecutionMessage
@@ -15,6 +14,7 @@ from pi_rpc.llm.errors import ContextOverflowError, ProviderError
 from pi_rpc.llm.messages import AssistantMessage, ToolResultMessage, UserMessage
 from pi_rpc.llm.models import Model
 from pi_rpc.llm.overflow import is_overflow
+from pi_rpc.records import dataclass
 from pi_rpc.session.context import build_context
 from pi_rpc.session.stored import StoredEntry
 

@@ -6,7 +6,6 @@ order, and what ``/name arguments`` stands for. Does not own how each kind is re
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -17,6 +16,7 @@ from pi_rpc.harness.paths import project_folder, project_skill_folders, shared_s
 from pi_rpc.harness.prompt_templates import PromptTemplate, find_templates
 from pi_rpc.harness.settings import ResourcePaths, Settings
 from pi_rpc.harness.skills import Place, Scope, Skill, find_skills, skill_invocation
+from pi_rpc.records import dataclass
 
 __all__ = ["Command", "CommandSource", "Expansion", "ResourceError", "Resources", "load_resources"]
 

@@ -4,12 +4,12 @@ Owns the decision. Pure: does not own the waiting, the events or the hiding of t
 (``pi_rpc.harness.harness``), nor which failures may pass (``pi_rpc.llm.failures``).
 """
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from pi_rpc.harness.settings import RetrySettings
 from pi_rpc.llm.errors import ProviderError
 from pi_rpc.llm.messages import AssistantMessage
+from pi_rpc.records import dataclass
 
 __all__ = ["RetryDecision", "RetryReason", "retry_delay_ms", "should_retry"]
 

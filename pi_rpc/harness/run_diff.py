@@ -13,7 +13,6 @@ import contextlib
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
@@ -23,6 +22,7 @@ from pi_rpc._os.pipes import OutputPipe
 from pi_rpc._os.processes import spawn
 from pi_rpc._os.threads import run_blocking
 from pi_rpc.harness import _line_diff
+from pi_rpc.records import dataclass
 
 __all__ = [
     "MAX_DIFF_BYTES",

@@ -5,7 +5,7 @@ Owns one run's identity, its stop signal, its limits and its outcome. Does not o
 """
 
 from collections.abc import Generator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import anyio
@@ -16,6 +16,7 @@ from pi_rpc.harness.queue import QueuedMessage
 from pi_rpc.harness.usage import Totals
 from pi_rpc.llm.abort import AbortController
 from pi_rpc.llm.messages import AssistantMessage, Usage, UserMessage, text_of
+from pi_rpc.records import dataclass
 
 __all__ = ["Limits", "Run", "RunOutcome"]
 

@@ -6,7 +6,7 @@ whether a project's file may be read (``pi_rpc.harness.trust``)."""
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from pi_rpc.harness._written import fitting, read_object
 from pi_rpc.harness.permissions.rules import RuleSet, read_rules
 from pi_rpc.llm.messages import ThinkingLevel
+from pi_rpc.records import dataclass
 
 if TYPE_CHECKING:
     from pi_rpc.harness._settings_file import PermissionsFile, SettingsFile

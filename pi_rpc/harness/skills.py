@@ -7,7 +7,6 @@ skill is fatal; every problem is a line that names the file."""
 import os
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -17,6 +16,7 @@ from pi_rpc.harness._texts import TooLargeError, read_text
 from pi_rpc.harness._written import fitting
 from pi_rpc.harness.front_matter import FrontMatterError, parse_front_matter, split_front_matter
 from pi_rpc.harness.markup import escaped
+from pi_rpc.records import dataclass
 
 __all__ = ["Place", "Scope", "Skill", "find_skills", "skill_invocation", "skill_listing"]
 

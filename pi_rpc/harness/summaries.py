@@ -6,7 +6,6 @@ model is asked: the harness passes a function that does.
 """
 
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -22,6 +21,7 @@ from pi_rpc.llm.messages import (
     Usage,
     UserMessage,
 )
+from pi_rpc.records import dataclass
 
 __all__ = [
     "Ask",

@@ -4,7 +4,6 @@ Pure arithmetic. Does not own prices (``pi_rpc.llm.models``) nor when totals are
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeGuard
 
 import msgspec
@@ -25,6 +24,7 @@ from pi_rpc.llm.messages import (
     Usage,
     UsageCost,
 )
+from pi_rpc.records import dataclass
 from pi_rpc.session.context import newest_messages, since_change
 from pi_rpc.session.storage import SessionStorage
 from pi_rpc.session.stored import StoredEntry

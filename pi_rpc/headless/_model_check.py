@@ -5,7 +5,6 @@ dialect. Does not own the output (``pi_rpc.headless.models``).
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from pi_rpc.host.services import Services
@@ -23,6 +22,7 @@ from pi_rpc.llm.messages import (
 )
 from pi_rpc.llm.models import Model, thinking_levels
 from pi_rpc.llm.provider import Context, StreamOptions, ToolSpec
+from pi_rpc.records import dataclass
 
 __all__ = ["Check", "CheckState", "CheckedModel", "checked"]
 

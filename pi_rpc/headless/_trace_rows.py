@@ -3,11 +3,13 @@
 Owns how a row reads. Which rows there are is ``pi_rpc.headless.trace``'s.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Any
 
 import msgspec
+
+from pi_rpc.records import dataclass
 
 __all__ = ["Row", "Run", "subject"]
 

@@ -10,7 +10,6 @@ import os
 import stat
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
@@ -21,6 +20,7 @@ from pi_rpc.harness.inputs import PromptInput
 from pi_rpc.harness.markup import escaped
 from pi_rpc.headless.exit_codes import UsageError
 from pi_rpc.llm.messages import ImageBlock
+from pi_rpc.records import dataclass
 
 __all__ = ["Prompt", "read_prompt"]
 

@@ -4,7 +4,7 @@ Owns the result record and the report for people. Does not own where they go.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import msgspec
@@ -12,6 +12,7 @@ from msgspec import UNSET
 
 from pi_rpc.headless.exit_codes import MEANINGS, ExitCode
 from pi_rpc.llm.messages import Usage
+from pi_rpc.records import dataclass
 
 __all__ = ["Refusal", "RunResult", "report"]
 

@@ -8,7 +8,7 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,7 @@ from pi_rpc.host.storage import missing_directory
 from pi_rpc.llm.messages import ThinkingLevel
 from pi_rpc.llm.models import THINKING_LEVELS
 from pi_rpc.llm.provider import StreamOptions, cache_retention_of
+from pi_rpc.records import dataclass
 from pi_rpc.session.context import build_context
 from pi_rpc.session.storage import SessionStorage
 

@@ -12,13 +12,14 @@ nothing more than a look into an empty table.
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from pi_rpc._os.threads import run_blocking
 from pi_rpc.agent.ports import Document, FileStat, FileSystem, OpenFile, PortError, Written
 from pi_rpc.host.editor import DocumentText, Editor, NoAnswerError, NoEditor, OpenDocument
 from pi_rpc.host.text_edits import text_edits
+from pi_rpc.records import dataclass
 from pi_rpc.tools._freshness import disk_mark, unseen_changes
 from pi_rpc.tools._paths import display_text
 from pi_rpc.tools._truncate import format_size

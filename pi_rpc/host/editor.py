@@ -5,12 +5,12 @@ Owns the interface and its values. Who answers is the front door's; what is made
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Protocol
 
 from pi_rpc.host.text_edits import PositionEncoding, TextEdit
+from pi_rpc.records import dataclass
 
 __all__ = ["Applied", "DocumentText", "Editor", "NoAnswerError", "NoEditor", "OpenDocument"]
 

@@ -6,7 +6,6 @@ Does not own markup.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -26,6 +25,7 @@ from pi_rpc.llm.messages import (
     ToolResultMessage,
     UserMessage,
 )
+from pi_rpc.records import dataclass
 from pi_rpc.session.context import transcript
 from pi_rpc.session.entries import iso_of_ms
 from pi_rpc.session.storage import SessionStorage

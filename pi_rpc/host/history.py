@@ -12,7 +12,6 @@ ones before it.
 from array import array
 from collections import OrderedDict, defaultdict
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import TypeAlias
 
@@ -34,6 +33,7 @@ from pi_rpc.llm.events import (
     ToolCallDelta,
     ToolCallEnd,
 )
+from pi_rpc.records import dataclass
 
 __all__ = ["MAX_BYTES", "MAX_EVENTS", "EventHistory", "Kept", "MergedDelta"]
 

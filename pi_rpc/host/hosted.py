@@ -4,7 +4,7 @@ Owns the values only. Which sessions there are is ``pi_rpc.host.host``'s.
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 import anyio
@@ -20,6 +20,7 @@ from pi_rpc.host.project import ProjectSetup
 from pi_rpc.host.questions import FrontDoorAsker
 from pi_rpc.host.shells import FrontDoorShell
 from pi_rpc.llm.messages import ThinkingLevel
+from pi_rpc.records import dataclass
 
 __all__ = ["HostedFork", "HostedSession", "SessionOptions"]
 

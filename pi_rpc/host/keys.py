@@ -7,7 +7,6 @@ changes here counts at once.
 """
 
 import difflib
-from dataclasses import dataclass
 from typing import Any
 
 from pi_rpc._os.threads import run_blocking
@@ -15,6 +14,7 @@ from pi_rpc.harness.credentials import ENVIRONMENT_KEYS, CredentialStatus, KeyFo
 from pi_rpc.harness.errors import HarnessError
 from pi_rpc.host.services import Services
 from pi_rpc.llm.local_servers import LIMIT_S
+from pi_rpc.records import dataclass
 
 __all__ = ["ProviderKey", "key_of", "keys", "remove_key", "store_key"]
 

@@ -9,7 +9,6 @@ one (``pi_rpc.agent.waiting_updates``), encoding, nor the timer (``Ticker``'s ow
 import math
 import time
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import anyio
@@ -18,6 +17,7 @@ from msgspec import UNSET, UnsetType
 from pi_rpc.agent.events import AgentEvent, BashOutput, MessageUpdate, ToolExecutionUpdate
 from pi_rpc.agent.waiting_updates import WaitingUpdates
 from pi_rpc.llm.events import TextDelta, ThinkingDelta, ToolCallDelta
+from pi_rpc.records import dataclass
 
 __all__ = ["Deliver", "EventOutlet", "EventPreferences", "Numbered", "Ticker"]
 

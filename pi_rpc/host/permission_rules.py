@@ -5,7 +5,6 @@ Owns looking in all places. Does not own what a rule means, nor keeping it
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -17,6 +16,7 @@ from pi_rpc.harness.settings import load_settings
 from pi_rpc.host.host import Host
 from pi_rpc.host.project import load_project
 from pi_rpc.host.storage import existing_directory
+from pi_rpc.records import dataclass
 
 __all__ = ["HeldRule", "RuleSource", "forget_rule", "rules_of"]
 

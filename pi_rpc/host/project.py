@@ -4,7 +4,7 @@ Owns the order: who decides about trust, then whose settings hold, then what is 
 blocks. Does not own the reading of any file (``pi_rpc.harness``).
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from pi_rpc.harness.extensions import ExtensionSource, find_extensions
@@ -12,6 +12,7 @@ from pi_rpc.harness.paths import project_folder
 from pi_rpc.harness.resources import Resources, load_resources
 from pi_rpc.harness.settings import Settings, load_settings
 from pi_rpc.harness.trust import TrustStore
+from pi_rpc.records import dataclass
 
 __all__ = ["ProjectSetup", "load_project"]
 

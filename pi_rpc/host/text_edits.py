@@ -7,10 +7,10 @@ Lines end at ``\n`` and ``\r\n``; no position lies between the two characters of
 
 import difflib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from pi_rpc.agent.tool import Position, Range
+from pi_rpc.records import dataclass
 
 __all__ = ["PositionEncoding", "TextEdit", "text_edits"]
 

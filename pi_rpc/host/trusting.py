@@ -6,7 +6,6 @@ may now. Does not own ``trust.json`` (``pi_rpc.harness.trust``) nor what a proje
 """
 
 import math
-from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
@@ -21,6 +20,7 @@ from pi_rpc.host.host import Host
 from pi_rpc.host.hosted import HostedSession
 from pi_rpc.host.project import ProjectSetup, load_project
 from pi_rpc.host.storage import existing_directory
+from pi_rpc.records import dataclass
 
 __all__ = ["ProjectTrust", "decide_trust", "project_trust"]
 

@@ -5,12 +5,12 @@ the order of going and coming back, is ``pi_rpc.host.host``'s.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from pi_rpc.harness.permissions.remembered import Remembered
 from pi_rpc.host.building import Choices
 from pi_rpc.host.hosted import HostedSession
+from pi_rpc.records import dataclass
 
 __all__ = ["Unloaded", "can_unload", "look_every_s"]
 

@@ -6,10 +6,10 @@ import importlib.util
 import shutil
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from pi_rpc.llm.errors import ProviderError
+from pi_rpc.records import dataclass
 
 __all__ = ["Installation", "LocalModelError", "find_installation", "install"]
 

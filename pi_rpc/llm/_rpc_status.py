@@ -6,8 +6,9 @@ key; the details tell them apart. Does not own the errors made of it (``pi_rpc.l
 """
 
 import re
-from dataclasses import dataclass
 from typing import Any
+
+from pi_rpc.records import dataclass
 
 __all__ = ["RpcDetails", "rpc_details"]
 

@@ -5,7 +5,6 @@ Owns their shape in a file and from Python. Does not own which reply is played w
 """
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import cycle, pairwise
 from typing import Any, Literal, TypeAlias
 
@@ -15,6 +14,7 @@ from msgspec import UNSET, UnsetType
 from pi_rpc.llm.events import AssistantMessageEvent
 from pi_rpc.llm.messages import Wire
 from pi_rpc.llm.stream import MessageBuilder
+from pi_rpc.records import dataclass
 
 CHARS_PER_TOKEN = 4
 _PIECE_TOKENS = (3, 4, 5)

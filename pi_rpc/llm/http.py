@@ -16,7 +16,7 @@ import sys
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
@@ -36,6 +36,7 @@ from pi_rpc.llm._http_failures import (
 from pi_rpc.llm.errors import AuthError, BadRequestError, MalformedStreamError, ProviderError
 from pi_rpc.llm.failures import failure_of_response, scrubbed
 from pi_rpc.llm.sse import SseDecoder, SseEvent
+from pi_rpc.records import dataclass
 
 if TYPE_CHECKING:
     import httpx

@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -21,6 +21,7 @@ from anyio.abc import ByteStream
 
 from pi_rpc.llm._local_answers import llama_models, lmstudio_models, ollama_model, ollama_names
 from pi_rpc.llm.models import Model
+from pi_rpc.records import dataclass
 
 __all__ = ["LIMIT_S", "LOCAL_PROVIDERS", "LocalServers", "addresses"]
 

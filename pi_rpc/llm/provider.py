@@ -5,7 +5,7 @@ implements, and ``stream_simple``, which picks the provider by the model's diale
 is ``pi_rpc.llm.stream``."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal, Protocol, TypeAlias
 
 from pi_rpc.llm.abort import AbortController, AbortSignal
@@ -13,6 +13,7 @@ from pi_rpc.llm.events import AssistantMessageEvent
 from pi_rpc.llm.messages import Message, ThinkingLevel
 from pi_rpc.llm.models import Model
 from pi_rpc.llm.stream import AssistantMessageStream, MessageBuilder
+from pi_rpc.records import dataclass
 
 __all__ = [
     "APIS",

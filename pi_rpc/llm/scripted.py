@@ -47,7 +47,7 @@ import inspect
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import islice
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -83,6 +83,7 @@ from pi_rpc.llm.models import Model, ModelCost
 from pi_rpc.llm.provider import Context, EventBatches, StreamOptions
 from pi_rpc.llm.stream import AssistantMessageStream, MessageBuilder
 from pi_rpc.llm.transform import clean_json
+from pi_rpc.records import dataclass
 from pi_rpc.wire_errors import with_alternatives
 
 __all__ = [

@@ -5,8 +5,10 @@ Owns the walk through a type of the schema. How a language writes one is its ren
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
+
+from pi_rpc.records import dataclass
 
 __all__ = ["TypeWords", "methods_of"]
 

@@ -5,13 +5,13 @@ request what its params and result are and which clients may be sent it. Does no
 waiting (``pi_rpc.server.questions``)."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Annotated, Any, Generic, Literal, TypeAlias, TypeVar
 
 from msgspec import UNSET, Meta, UnsetType
 
 from pi_rpc.llm.messages import Wire
 from pi_rpc.protocol.handshake import ClientFeatures
+from pi_rpc.records import dataclass
 
 __all__ = [
     "UI_CONFIRM",

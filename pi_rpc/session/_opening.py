@@ -5,7 +5,6 @@ version. Does not own the bytes (``_file``, ``_loading``) nor what is read them 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -14,6 +13,7 @@ import anyio.lowlevel
 
 from pi_rpc._os.locks import FileLock
 from pi_rpc._os.threads import run_blocking
+from pi_rpc.records import dataclass
 from pi_rpc.session._file import SessionFile
 from pi_rpc.session._loading import Loader
 from pi_rpc.session._locking import lock_session

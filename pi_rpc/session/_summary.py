@@ -4,13 +4,13 @@ Owns reading a file for that, one piece at a time. All calls block and are short
 """
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeGuard
 
 import msgspec
 from msgspec import Raw, Struct
 
+from pi_rpc.records import dataclass
 from pi_rpc.session._file import SessionFile
 from pi_rpc.session._loading import CHUNK, HEADER_SCAN, Lines, find_header
 from pi_rpc.session._repair import clean_json, plain_object

@@ -9,13 +9,13 @@ import heapq
 import os
 from bisect import insort
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
 import anyio
 
 from pi_rpc._os.threads import run_blocking
+from pi_rpc.records import dataclass
 from pi_rpc.session._locking import writer_of, writers_of
 from pi_rpc.session._summary import StoredSession, Summary, read_header
 from pi_rpc.session._summary_index import Stamp, SummaryCache, read_indexes, write_indexes

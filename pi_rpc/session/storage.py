@@ -15,11 +15,11 @@ Owns ``SessionStorage``, which a file (``pi_rpc.session.store``) and memory
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Literal, Protocol, TypeAlias
 
 from pi_rpc.llm.messages import Usage
+from pi_rpc.records import dataclass
 from pi_rpc.session.entries import Entry, SessionHeader
 from pi_rpc.session.stored import StoredEntry
 

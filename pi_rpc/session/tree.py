@@ -5,7 +5,6 @@ Owns how a tree is shown and walked, for any ``SessionStorage``. Does not own mo
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import anyio.lowlevel
 
@@ -20,6 +19,7 @@ from pi_rpc.llm.messages import (
     UserMessage,
     text_of,
 )
+from pi_rpc.records import dataclass
 from pi_rpc.session._entry_list import earlier
 from pi_rpc.session.entries import (
     ActiveToolsChangeEntry,

@@ -5,10 +5,10 @@ same when it is looked at again. Does not own whether the model knows it
 (``pi_rpc.tools._freshness``).
 """
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from pi_rpc.agent.ports import Document, FileStat, FileSystem, PortError
+from pi_rpc.records import dataclass
 from pi_rpc.tools._local_files import read_whole
 
 __all__ = ["Base", "base_if_any", "base_of"]

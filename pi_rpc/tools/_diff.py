@@ -9,8 +9,9 @@ Lines end at ``\\n``, as the ``read`` tool counts them; a ``\\r`` before it belo
 
 import difflib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from pi_rpc.records import dataclass
 
 __all__ = ["CONTEXT", "Diff", "diff_of_splices", "diff_of_texts"]
 

@@ -6,10 +6,10 @@ their own, since comparing forgivingly holds the interpreter for long. How passa
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from pi_rpc._os.threads import run_blocking
+from pi_rpc.records import dataclass
 from pi_rpc.tools._diff import diff_of_splices
 from pi_rpc.tools._edits import Edit, EditError, apply_edits
 

@@ -7,9 +7,9 @@ strings, no files. All edits are matched against the original, so their order do
 import re
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
+from pi_rpc.records import dataclass
 from pi_rpc.tools._fuzzy import FuzzyText, forgiving_forms
 from pi_rpc.tools._passages import Passages
 

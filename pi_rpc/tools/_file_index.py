@@ -12,9 +12,10 @@ of between blocks.
 import re
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Literal, TypeAlias
+
+from pi_rpc.records import dataclass
 
 __all__ = ["Block", "FileIndex", "FileMatch", "Kind", "search"]
 

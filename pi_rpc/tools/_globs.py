@@ -11,7 +11,8 @@ group): that is enough for globs, and what keeps patterns with many stars from t
 import itertools
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+from pi_rpc.records import dataclass
 
 __all__ = ["Glob", "GlobError", "expand_braces", "split_literal_folder"]
 

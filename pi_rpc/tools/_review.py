@@ -6,7 +6,6 @@ the way. Nothing is written here. Who looks is the ``Reviewer``'s, how a content
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -15,6 +14,7 @@ from pi_rpc.agent.ports import ToolContext
 from pi_rpc.agent.review import NobodyReviews, ProposedEdit
 from pi_rpc.agent.tool import ToolFailure
 from pi_rpc.llm.abort import AbortSignal
+from pi_rpc.records import dataclass
 from pi_rpc.tools._bases import Base
 from pi_rpc.tools._diff import diff_of_texts
 from pi_rpc.tools._freshness import refuse_changed, refuse_changed_below

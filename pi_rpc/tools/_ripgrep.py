@@ -12,7 +12,6 @@ import re
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -24,6 +23,7 @@ from pi_rpc._os.threads import run_blocking
 from pi_rpc.agent.ports import PortError
 from pi_rpc.agent.tool import ToolFailure
 from pi_rpc.llm.abort import AbortSignal
+from pi_rpc.records import dataclass
 from pi_rpc.tools._paths import display_text
 
 __all__ = ["RipgrepEnd", "find_ripgrep", "run_ripgrep"]

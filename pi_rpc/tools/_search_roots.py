@@ -7,7 +7,7 @@ the end. Does not own how anything is searched or listed.
 import os
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from pi_rpc._os.places import held_place, open_at
 from pi_rpc._os.threads import run_blocking
 from pi_rpc.agent.ports import FileStat, PortError, ToolContext
 from pi_rpc.agent.tool import ToolFailure, ToolResult
+from pi_rpc.records import dataclass
 from pi_rpc.tools._freshness import unsaved_names
 from pi_rpc.tools._local_files import port_errors
 from pi_rpc.tools._paths import display_text, resolve_path

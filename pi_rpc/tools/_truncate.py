@@ -7,8 +7,9 @@ A line ends at ``\\n``. A trailing newline does not begin another line, so ``"a\
 and ``""`` has none. Bytes are those of UTF-8.
 """
 
-from dataclasses import dataclass
 from typing import Any, Literal
+
+from pi_rpc.records import dataclass
 
 __all__ = [
     "MAX_BYTES",

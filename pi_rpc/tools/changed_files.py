@@ -15,7 +15,6 @@ import os
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
@@ -23,6 +22,7 @@ import anyio
 
 from pi_rpc._os.threads import run_blocking
 from pi_rpc.agent.ports import FileChange, FileChangeKind
+from pi_rpc.records import dataclass
 
 __all__ = ["BUDGET_S", "CommandChanges", "Found", "Snapshot"]
 

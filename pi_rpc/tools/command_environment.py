@@ -8,9 +8,10 @@ makes a shell names those.
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Literal, TypeAlias
+
+from pi_rpc.records import dataclass
 
 __all__ = ["ALLOWED", "EnvironmentMode", "EnvironmentRules", "command_environment", "is_ci"]
 
@@ -127,7 +128,7 @@ class EnvironmentRules:
 def command_environment(
     base: Mapping[str, str],
     also: Collection[str] = (),
-    rules: EnvironmentRules = EnvironmentRules(),
+    rules: EnvironmentRules = EnvironmentRules(),  # noqa: B008 - it cannot be changed
 ) -> dict[str, str]:
     """The part of ``base`` that commands are given.
 

@@ -8,13 +8,13 @@ model, ``pi_rpc.harness.person_bash`` for a person).
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
 
 from pi_rpc.agent.ports import CommandExit, PortError, Shell
 from pi_rpc.llm.abort import AbortSignal
+from pi_rpc.records import dataclass
 from pi_rpc.tools._command_output import CommandOutput, EscapeStripper, LiveOutput
 
 __all__ = ["LIVE_OUTPUT_LIMIT", "CommandRun", "plain_text", "run_command"]

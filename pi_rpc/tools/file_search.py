@@ -7,7 +7,6 @@ at once while a new one is made. Does not own what matches and in which order
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
@@ -17,6 +16,7 @@ from pi_rpc._os.threads import run_blocking
 from pi_rpc.agent.ports import PortError
 from pi_rpc.agent.tool import ToolFailure
 from pi_rpc.llm.abort import AbortController
+from pi_rpc.records import dataclass
 from pi_rpc.tools._file_index import Block, FileIndex, FileMatch, search
 from pi_rpc.tools._ripgrep import run_ripgrep
 

@@ -5,7 +5,6 @@ port's; the order of calls on one file is ``_steps``'.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from pi_rpc._os.threads import run_blocking
 from pi_rpc.agent.ports import FileChange, ToolContext, Written
 from pi_rpc.agent.tool import AgentTool, OnUpdate, ToolDescription, ToolResult
 from pi_rpc.llm.abort import AbortSignal
+from pi_rpc.records import dataclass
 from pi_rpc.tools._bases import Base, base_if_any
 from pi_rpc.tools._diff import diff_of_texts
 from pi_rpc.tools._freshness import DIGEST_LIMIT, note_written, unseen_changes, written_note

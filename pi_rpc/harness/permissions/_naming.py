@@ -8,7 +8,6 @@ file system is asked, and only about names. Does not own what is secret
 import os
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import islice, pairwise
 from stat import S_ISDIR
@@ -18,6 +17,7 @@ from urllib.parse import unquote
 from pi_rpc.harness.permissions.commands import Parsed
 from pi_rpc.harness.permissions.paths import Zones
 from pi_rpc.harness.permissions.rules import folded
+from pi_rpc.records import dataclass
 
 __all__ = ["Named", "named_in"]
 

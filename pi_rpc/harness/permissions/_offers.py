@@ -5,12 +5,12 @@ Does not own keeping them (``pi_rpc.harness.permissions.remembered``).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pi_rpc.harness.permissions.paths import Zones
 from pi_rpc.harness.permissions.rules import Rule, command_rule, path_rule
+from pi_rpc.records import dataclass
 
 if TYPE_CHECKING:
     from pi_rpc.harness.permissions.commands import Words

@@ -6,8 +6,9 @@ for ``git -c core.pager=…``. No such list is complete; it is why a rule should
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
+
+from pi_rpc.records import dataclass
 
 __all__ = ["SHELLS", "program_name", "risk"]
 

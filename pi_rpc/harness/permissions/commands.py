@@ -8,13 +8,13 @@ Does not own which programs are risky (``pi_rpc.harness.permissions._risky``).
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
 from pi_rpc.harness.permissions._loose import loose_commands, loose_words, nested_texts
 from pi_rpc.harness.permissions._plain import NEXT, scan_plain
 from pi_rpc.harness.permissions._risky import SHELLS, program_name, risk
+from pi_rpc.records import dataclass
 
 if TYPE_CHECKING:
     from tree_sitter import Language, Node

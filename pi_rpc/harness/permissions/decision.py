@@ -6,7 +6,7 @@ Owns the order of what counts and the words of reasons. Asks nobody and remember
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -19,6 +19,7 @@ from pi_rpc.harness.permissions.rules import (
     RuleEffect,
     RuleSet,
 )
+from pi_rpc.records import dataclass
 
 __all__ = ["Call", "Case", "Decision", "Offer", "Verdict", "decide"]
 

@@ -8,7 +8,7 @@ the answer, and what the call may then work with. Does not own the decision
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -47,6 +47,7 @@ from pi_rpc.harness.permissions.remembered import (
 from pi_rpc.harness.permissions.rules import Rule, RuleSet
 from pi_rpc.harness.skills import Skill
 from pi_rpc.llm.abort import AbortSignal
+from pi_rpc.records import dataclass
 from pi_rpc.tools._paths import display_text, resolve_path
 
 __all__ = ["HookDecision", "PermissionGate", "PlannedCall"]

@@ -8,11 +8,11 @@ what is at that real path is used; a link that is put there in between is refuse
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from pi_rpc._os.threads import run_blocking
 from pi_rpc.agent.ports import FileStat, FileSystem, OpenFile, PortError, Written
+from pi_rpc.records import dataclass
 from pi_rpc.tools._paths import display_text
 
 __all__ = ["Grant", "GuardedFiles"]

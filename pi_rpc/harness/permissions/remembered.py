@@ -6,7 +6,6 @@ entries that this version cannot read stay in it. Does not own what a rule means
 """
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from pi_rpc.chance import random_hex
 from pi_rpc.harness._rewriting import RewriteError, rewrite_object
 from pi_rpc.harness._written import WatchedFile, read_object
 from pi_rpc.harness.permissions.rules import Rule, RuleError, parse_rule
+from pi_rpc.records import dataclass
 
 __all__ = ["Remembered", "RememberedAnswers", "RewriteError", "new_rule_id"]
 

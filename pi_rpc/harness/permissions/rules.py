@@ -10,10 +10,11 @@ import re
 import shlex
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Literal, TypeAlias
+
+from pi_rpc.records import dataclass
 
 __all__ = [
     "Rule",

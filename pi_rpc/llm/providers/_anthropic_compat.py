@@ -4,11 +4,12 @@ Owns the flags, what is assumed of whom, and the override by a model's ``compat`
 a flag changes in a request.
 """
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any
 
 from pi_rpc.llm.http import host_of
 from pi_rpc.llm.models import Model
+from pi_rpc.records import dataclass
 
 __all__ = ["FLAGS", "AnthropicCompat", "anthropic_compat_of"]
 

@@ -10,12 +10,13 @@ import logging
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pi_rpc.llm.errors import AuthError, NetworkError, ProviderError
 from pi_rpc.llm.http import EventRequest
 from pi_rpc.llm.models import Model
+from pi_rpc.records import dataclass
 
 if TYPE_CHECKING:
     from botocore.credentials import Credentials, ReadOnlyCredentials, RefreshableCredentials

@@ -9,7 +9,7 @@ fails the whole request.
 """
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from msgspec.structs import replace
@@ -19,6 +19,7 @@ from pi_rpc.llm.models import Model
 from pi_rpc.llm.provider import StreamOptions
 from pi_rpc.llm.providers._anthropic_payload import thinking_parameters, thinks_adaptively
 from pi_rpc.llm.providers._request import thinking_word
+from pi_rpc.records import dataclass
 
 __all__ = ["Family", "Reasoning", "family_of", "reasoning_parameters"]
 

@@ -5,12 +5,13 @@ a flag changes in a request.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from typing import Any
 from urllib.parse import urlsplit
 
 from pi_rpc.llm.http import host_of
 from pi_rpc.llm.models import Model
+from pi_rpc.records import dataclass
 
 __all__ = ["FLAGS", "Compat", "compat_of"]
 
