@@ -19,6 +19,7 @@ import { type Session, Sessions } from "./sessions";
 import { folders, launch, newSession, permissionMode, reviewIn, stricter } from "./settings";
 import { Texts } from "./texts";
 import { DaemonGone, errorText, isRefusal, type Wire } from "./wire";
+import { plain } from "./words";
 
 /** Where the session of the side bar is remembered. */
 const REMEMBERED = "pi.session";
@@ -141,7 +142,7 @@ export class App implements vscode.Disposable {
       );
       return;
     }
-    void vscode.window.showErrorMessage(`pi: ${errorText(error)}`, "Show log").then((chosen) => {
+    void vscode.window.showErrorMessage(`pi: ${plain(errorText(error))}`, "Show log").then((chosen) => {
       if (chosen) this.log.show();
     });
   }
@@ -160,7 +161,10 @@ export class App implements vscode.Disposable {
   /** Tell a person why the daemon is not there, with what they can do. */
   async explain({ error, crashed }: Failure): Promise<void> {
     const choices = failureActions({ error, crashed });
-    const chosen = await vscode.window.showErrorMessage(error.message, ...choices.map(({ label }) => label));
+    const chosen = await vscode.window.showErrorMessage(
+      plain(error.message),
+      ...choices.map(({ label }) => label),
+    );
     const action = choices.find(({ label }) => label === chosen);
     if (action) await vscode.commands.executeCommand(`pi.${action.id}`);
   }

@@ -3,6 +3,7 @@ import { basename } from "node:path";
 import * as vscode from "vscode";
 import type { CheckpointSummary } from "../generated/protocol";
 import type { App } from "./app";
+import { line, plain } from "./words";
 
 /** Choose a checkpoint of the current session, and what to do with it. */
 export async function chooseCheckpoint(app: App): Promise<void> {
@@ -20,7 +21,7 @@ export async function chooseCheckpoint(app: App): Promise<void> {
   pick.title = "Checkpoints";
   pick.placeholder = "Enter shows what a run changed; the arrow puts the files back as they were before it";
   pick.items = list.checkpoints.map((checkpoint) => ({
-    ...line(checkpoint),
+    ...itemOf(checkpoint),
     checkpoint,
     buttons: [diff, restore],
   }));
@@ -77,15 +78,15 @@ async function restore(app: App, sessionId: string, checkpointId: string): Promi
   const kept = conflicts.map(({ path, message }) => `${basename(path)}: ${message}`).join(" ");
   const chosen =
     conflicts.length > 0
-      ? await vscode.window.showWarningMessage(`${text} Left as they are: ${kept}`, ...undo)
-      : await vscode.window.showInformationMessage(text, ...undo);
+      ? await vscode.window.showWarningMessage(plain(`${text} Left as they are: ${kept}`), ...undo)
+      : await vscode.window.showInformationMessage(plain(text), ...undo);
   if (chosen && done.checkpointId) await restore(app, sessionId, done.checkpointId);
 }
 
-function line({ text, time, files, notRestorable, kind }: CheckpointSummary): vscode.QuickPickItem {
+function itemOf({ text, time, files, notRestorable, kind }: CheckpointSummary): vscode.QuickPickItem {
   const names = [...files, ...notRestorable].map(({ path }) => basename(path));
   return {
-    label: kind === "restore" ? `Restored: ${text}` : text || "(no text)",
+    label: kind === "restore" ? `Restored: ${line(text)}` : line(text) || "(no text)",
     description: new Date(time).toLocaleString(),
     detail: names.slice(0, 6).join(", ") + (names.length > 6 ? `, ${names.length - 6} more` : ""),
   };

@@ -3,6 +3,7 @@ import { homedir } from "node:os";
 import { isAbsolute, join, resolve } from "node:path";
 import * as vscode from "vscode";
 import type { Range } from "../generated/protocol";
+import { line } from "./words";
 
 /** Schemes of links that a person may follow out of a conversation. */
 const LINKS = ["http:", "https:", "mailto:"];
@@ -43,7 +44,7 @@ export async function openFile(
       )
     : undefined;
   if (!uri || !found) {
-    await vscode.window.showInformationMessage(`There is no file ${text}.`);
+    await vscode.window.showInformationMessage(`There is no file ${line(text)}.`);
     return;
   }
   if (found.type & vscode.FileType.Directory) {

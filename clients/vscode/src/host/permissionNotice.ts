@@ -2,6 +2,7 @@
 import * as vscode from "vscode";
 import type { PermissionChoice, PermissionRequestParams } from "../generated/protocol";
 import { optionOf, subject } from "./permissions";
+import { line, plain } from "./words";
 
 /** What a person decided: an option, or to look at the chat. */
 export type NoticeAnswer = { optionId: string; feedback?: string } | "show";
@@ -24,9 +25,9 @@ export async function askByNotification(
     ...(isWhole ? [{ title: "More…", option: "more" as const }] : []),
     { title: "Show", option: "show" as const },
   ];
-  const where = sessionName ? ` (${sessionName})` : "";
-  const shown = isWhole ? text : request.title;
-  const why = request.reason ? ` ${request.reason}` : "";
+  const where = sessionName ? ` (${line(sessionName, 40)})` : "";
+  const shown = isWhole ? plain(text) : line(request.title);
+  const why = request.reason ? ` ${plain(request.reason)}` : "";
   const chosen = await vscode.window.showWarningMessage(`pi asks${where}: ${shown}.${why}`, ...choices);
   if (!chosen) return undefined;
   if (chosen.option === "show") return "show";
@@ -37,13 +38,17 @@ export async function askByNotification(
 /** All options of a request, with what would be remembered; and to reject it with a word. */
 export async function chooseOption(request: PermissionRequestParams): Promise<NoticeAnswer | undefined> {
   const items: (vscode.QuickPickItem & { option: PermissionChoice; asks?: boolean })[] = request.options.map(
-    (option) => ({ label: option.name, option, ...(option.rule && { detail: option.rule }) }),
+    (option) => ({
+      label: plain(option.name),
+      option,
+      ...(option.rule && { detail: plain(option.rule) }),
+    }),
   );
   const reject = optionOf(request, "reject_once");
   if (reject) items.push({ label: "Reject and say why…", option: reject, asks: true });
   const chosen = await vscode.window.showQuickPick(items, {
     title: "pi asks for permission",
-    placeHolder: subject(request),
+    placeHolder: plain(subject(request)),
     ignoreFocusOut: true,
   });
   if (!chosen) return undefined;

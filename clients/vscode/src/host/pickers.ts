@@ -2,6 +2,7 @@
 import * as vscode from "vscode";
 import type { ModelEntry, SessionConfigureParams, SessionState } from "../generated/protocol";
 import type { App } from "./app";
+import { plain } from "./words";
 
 type Mode = SessionState["permissionMode"];
 
@@ -141,7 +142,7 @@ function modelItem(
   const size = `${Math.round(model.contextWindow / 1000)}k`;
   return {
     label: plain(model.name),
-    description: `${model.provider}/${model.id} · ${size}${isCurrent ? " · now" : ""}`,
+    description: `${plain(`${model.provider}/${model.id}`)} · ${size}${isCurrent ? " · now" : ""}`,
     model,
   };
 }
@@ -151,9 +152,4 @@ function statusItem(id: string, name: string, command: string, priority: number)
   item.name = name;
   item.command = command;
   return item;
-}
-
-/** Icons are written $(name) there: a name is text. */
-function plain(text: string): string {
-  return text.replace(/\$\(/g, "$\u200b(");
 }

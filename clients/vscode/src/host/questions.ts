@@ -16,6 +16,7 @@ import type {
 } from "../generated/protocol";
 import { shows, type Texts } from "./texts";
 import type { Wire } from "./wire";
+import { line, plain } from "./words";
 
 /** Names of sessions for people. */
 export type NameOf = (sessionId: string | undefined) => string | undefined;
@@ -70,14 +71,14 @@ export class Questions implements vscode.Disposable {
 
   #title({ title, sessionId }: { title: string; sessionId?: string }): string {
     const name = this.#nameOf(sessionId);
-    return name ? `pi · ${name}: ${title}` : `pi: ${title}`;
+    return name ? `pi · ${line(name, 40)}: ${plain(title)}` : `pi: ${plain(title)}`;
   }
 
   async #select(params: UiSelectParams, token: CancellationToken): Promise<UiTextResult> {
     const items = params.options.map(({ label, value, description }) => ({
-      label,
+      label: plain(label),
       value,
-      ...(description !== undefined && { description }),
+      ...(description !== undefined && { description: plain(description) }),
     }));
     const chosen = await vscode.window.showQuickPick(
       items,
@@ -134,7 +135,7 @@ export class Questions implements vscode.Disposable {
       // Gone with its question, unlike a message; cancelling it dismisses the question.
       const waiting = {
         location: vscode.ProgressLocation.Notification,
-        title: [this.#title(params), params.message].filter(Boolean).join(" "),
+        title: [this.#title(params), params.message && plain(params.message)].filter(Boolean).join(" "),
         cancellable: true,
       };
       void vscode.window.withProgress(waiting, async (progress, cancelled) => {
@@ -162,8 +163,7 @@ export class Questions implements vscode.Disposable {
     const item =
       shown ?? vscode.window.createStatusBarItem(`pi.status.${key}`, vscode.StatusBarAlignment.Left);
     this.#statuses.set(id, item);
-    // Icons are written $(name) there: what the daemon says is text.
-    item.text = text.replace(/\$\(/g, "$\u200b(");
+    item.text = line(text, 80);
     item.name = `pi: ${key}`;
     item.tooltip = this.#nameOf(sessionId) ?? "pi";
     item.show();
@@ -182,5 +182,5 @@ async function notify({ level, message }: UiNotifyParams): Promise<void> {
     warning: window.showWarningMessage,
     info: window.showInformationMessage,
   }[level];
-  await show(message);
+  await show(plain(message));
 }

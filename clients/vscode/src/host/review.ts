@@ -10,6 +10,7 @@ import type { PermissionEdit, PermissionRequestParams, ReviewedText } from "../g
 import { type Hunk, hunksOf, linesOf, showsAsProposed, withLineEnds, without } from "./hunks";
 import { allows, optionOf, type Permissions } from "./permissions";
 import { EDIT_SCHEME, type Texts } from "./texts";
+import { line } from "./words";
 
 /** How much of what was proposed still stands. */
 export interface ReviewState {
@@ -239,10 +240,10 @@ function lines(text: string): string[] {
 
 function described(hunk: Hunk, old: string[], now: string[]): { label: string; detail: string } {
   const [taken, added] = [old.slice(hunk.oldStart, hunk.oldEnd), now.slice(hunk.newStart, hunk.newEnd)];
-  const text = [...taken.map((line) => `− ${line.trim()}`), ...added.map((line) => `+ ${line.trim()}`)];
+  const text = [...taken.map((each) => `− ${each.trim()}`), ...added.map((each) => `+ ${each.trim()}`)];
   return {
     label: `Line ${hunk.newStart + 1}: +${added.length} −${taken.length}`,
-    detail: text.join("  ").slice(0, 300),
+    detail: line(text.join("  "), 300),
   };
 }
 

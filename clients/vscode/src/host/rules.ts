@@ -3,6 +3,7 @@ import * as vscode from "vscode";
 import type { PermissionRule } from "../generated/protocol";
 import type { App } from "./app";
 import { folders } from "./settings";
+import { plain } from "./words";
 
 /** Show the rules; choosing one that was remembered forgets it. */
 export async function showRules(app: App): Promise<void> {
@@ -14,7 +15,7 @@ export async function showRules(app: App): Promise<void> {
     return;
   }
   const chosen = await vscode.window.showQuickPick(
-    list.rules.map((rule) => ({ ...line(rule), rule })),
+    list.rules.map((rule) => ({ ...itemOf(rule), rule })),
     {
       title: "Permission rules of this project",
       placeHolder: "Choose an answer that was remembered to forget it",
@@ -33,11 +34,11 @@ export async function showRules(app: App): Promise<void> {
   if (sure === yes) await app.attempt((wire) => wire.call("permission/forget", { id }));
 }
 
-function line({ effect, rule, words, source, id }: PermissionRule): vscode.QuickPickItem {
+function itemOf({ effect, rule, words, source, id }: PermissionRule): vscode.QuickPickItem {
   const icons = { allow: "check", ask: "question", deny: "circle-slash" };
   return {
-    label: `$(${icons[effect]}) ${words}`,
+    label: `$(${icons[effect]}) ${plain(words)}`,
     description: id === undefined ? `${source} (changed in its file)` : source,
-    detail: rule,
+    detail: plain(rule),
   };
 }

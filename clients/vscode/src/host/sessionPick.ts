@@ -3,6 +3,7 @@ import * as vscode from "vscode";
 import type { SessionSummary } from "../generated/protocol";
 import type { App } from "./app";
 import { folders } from "./settings";
+import { line } from "./words";
 
 type SessionItem = vscode.QuickPickItem & { session: SessionSummary };
 
@@ -146,7 +147,7 @@ async function listed(app: App, query: string, all: boolean): Promise<SessionSum
 
 function itemOf(session: SessionSummary, query: string, withFolder: boolean): SessionItem {
   const { name, firstMessage, messageCount, modified, lockedPid, phase } = session;
-  const first = firstMessage.replace(/\s+/g, " ").slice(0, 120);
+  const first = line(firstMessage, 120);
   const marks = [
     new Date(modified).toLocaleString(),
     `${messageCount} messages`,
@@ -155,7 +156,7 @@ function itemOf(session: SessionSummary, query: string, withFolder: boolean): Se
   ];
   const detail = [withFolder ? session.cwd : undefined, name ? first : undefined];
   return {
-    label: name ?? (first || "(empty)"),
+    label: name ? line(name) : first || "(empty)",
     description: marks.filter(Boolean).join(" · "),
     detail: detail.filter(Boolean).join(" · "),
     // The daemon's search has decided already.

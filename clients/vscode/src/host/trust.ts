@@ -9,6 +9,7 @@ import * as vscode from "vscode";
 import type { App } from "./app";
 import { folders } from "./settings";
 import type { Wire } from "./wire";
+import { line } from "./words";
 
 /** Where it is remembered that a person does not want to be asked again. */
 const DECLINED = "pi.trust.declined";
@@ -58,7 +59,7 @@ export class Trust implements vscode.Disposable {
     const { workspaceState } = this.#app.context;
     if (workspaceState.get(DECLINED)) return false;
     const files = waiting.flatMap(({ needed }) =>
-      needed.map((path) => vscode.workspace.asRelativePath(path)),
+      needed.map((path) => line(vscode.workspace.asRelativePath(path))),
     );
     const [yes, never] = ["Load Them", "Never Here"];
     const more = files.length > 3 ? ` and ${files.length - 3} more` : "";

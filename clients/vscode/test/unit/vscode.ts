@@ -109,7 +109,6 @@ export class Document {
   isDirty = false;
   isClosed = false;
   eol: number = EndOfLine.LF;
-  /** Refuse the next edit, as VS Code does when the document has moved on. */
   saves = 0;
   readonly undo: string[] = [];
 
@@ -145,7 +144,14 @@ const [opened, closed, saved] = [0, 1, 2].map(() => new EventEmitter<Document>()
   EventEmitter<Document>,
 ];
 
+/** What the person has set. */
+export const settings = new Map<string, unknown>();
+
 export const workspace = {
+  workspaceFolders: [] as { uri: Uri }[],
+  getConfiguration: () => ({
+    get: (name: string, usual: unknown) => (settings.has(name) ? settings.get(name) : usual),
+  }),
   textDocuments: [] as Document[],
   isTrusted: true,
   onDidOpenTextDocument: opened.event,
