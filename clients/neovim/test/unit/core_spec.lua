@@ -222,7 +222,38 @@ test("a session that was loaded anew counts anew, and what is old is not told tw
   t.eq(session.state.epoch, "b")
 end)
 
-test("only names are loaded at start", function(t)
+test("a snapshot shows one moment: what is said between its two answers has it taken again", function(t)
+  local daemon, asked, events = require("pi.daemon"), {}, {}
+  t:stub(daemon, "attach", function() end)
+  local session = require("pi.session").new({ sessionId = "s1", epoch = "a", lastSeq = 3, phase = "turn" }, {})
+  session:subscribe(function(event)
+    events[#events + 1] = event
+  end)
+  local seqs = { 5, 6, 6, 6 }
+  t:stub(daemon, "request", function(method, _, callback)
+    asked[#asked + 1] = method
+    local seq = table.remove(seqs, 1)
+    if #asked == 2 then
+      session:on_event(6, { type = "message_end", from = "between" })
+    elseif #asked == 4 then
+      session:on_event(7, { type = "turn_end", from = "after" })
+    end
+    if method == "session/messages" then
+      return callback(nil, { messages = {}, entryIds = {}, hasMore = false, lastSeq = seq })
+    end
+    callback(nil, { sessionId = "s1", epoch = "a", lastSeq = seq, phase = "turn", live = { tools = {} } })
+  end)
+  session:refresh()
+  t.eq(asked, { "session/messages", "session/state", "session/messages", "session/state" })
+  t.eq(#events, 2)
+  t.eq(events[1].type, "client_snapshot")
+  t.eq(events[2].from, "after")
+end)
+
+---A Neovim that begins with the plugin: which of its modules are loaded then, and the milliseconds of the plugin.
+local function start(t)
+  local report = t.home .. "/startup"
+  local loaded = "vim.tbl_filter(function(n) return n:match('^pi%f[.%z]') end, vim.tbl_keys(package.loaded))"
   local out = vim
     .system({
       vim.v.progpath,
@@ -232,26 +263,31 @@ test("only names are loaded at start", function(t)
       "-i",
       "NONE",
       "--startuptime",
-      t.home .. "/startup",
+      report,
       "--cmd",
-      "set rtp^=" .. vim.o.runtimepath:match("^[^,]+"),
-      "--cmd",
-      "set loadplugins",
-      "+lua "
-        .. "local pi = vim.tbl_filter(function(n) return n:match('^pi%f[.%z]') end, vim.tbl_keys(package.loaded)) "
-        .. "io.write(vim.json.encode(pi))",
+      "set loadplugins rtp^=" .. vim.o.runtimepath:match("^[^,]+"),
+      "+lua io.write(vim.json.encode(" .. loaded .. "))",
       "+qa!",
     }, { text = true })
     :wait()
-  t.eq(out.stdout:match("%[.-%]") or out.stderr:match("%[.-%]"), "[]")
-  local handle = assert(io.open(t.home .. "/startup"))
   local line
-  for each in handle:lines() do
+  for each in io.lines(report) do
     line = each:find("neovim/plugin/pi.lua", 1, true) and each or line
   end
-  handle:close()
-  -- clock, self and sourced time, self time, in milliseconds
-  local milliseconds = tonumber(t.ok(line, "the plugin is sourced"):match("^%S+%s+(%S+)"))
-  t.report(("plugin/pi.lua takes %.3f ms at start"):format(milliseconds))
-  t.ok(milliseconds < 20, line)
+  vim.fn.delete(report)
+  t.ok(line, "the plugin is sourced at start")
+  -- Clock, time with what it sources, own time.
+  return (out.stdout .. out.stderr):match("%[.-%]"), tonumber(line:match("^%S+%s+(%S+)"))
+end
+
+test("only names are loaded at start", function(t)
+  local best = math.huge
+  for _ = 1, 5 do
+    local loaded, milliseconds = start(t)
+    t.eq(loaded, "[]")
+    best = math.min(best, milliseconds)
+  end
+  t.report(("plugin/pi.lua takes %.3f ms at start (the best of five)"):format(best))
+  -- The aim is below one; this only tells a plugin that loads itself from one that does not.
+  t.ok(best < 10)
 end)
