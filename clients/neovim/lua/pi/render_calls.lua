@@ -44,7 +44,7 @@ end
 function M.know(view, block, args)
   if block.state == "writing" then
     block.args, block.title = args, tools.title(block.name, args)
-    view.document:rewrite(block, { head = { title(block) } })
+    view.document:retitle(block, title(block))
   end
 end
 
@@ -56,7 +56,7 @@ function M.start(view, event)
   block.state, block.args, block.locations = "running", event.args, event.locations
   if event.title ~= block.title then
     block.title = event.title
-    view.document:rewrite(block, { head = { title(block) } })
+    view.document:retitle(block, title(block))
   end
   view.document:touch(block)
 end
@@ -88,6 +88,7 @@ end
 ---@param view pi.View
 ---@param block pi.Block
 local function finish(view, block, output, language)
+  output = text.settled(output)
   local streamed = block.pieces and table.concat(block.pieces)
   -- What is drawn stays where it is the same.
   local same = streamed

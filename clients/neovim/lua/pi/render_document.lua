@@ -122,7 +122,7 @@ function Document:add(block, body)
   settle(self)
   local previous = self.blocks[#self.blocks]
   local dense = previous and previous.fold and block.fold
-  local lines = body and text.lines((body:gsub("\n+$", ""))) or {}
+  local lines = body and text.lines((body:gsub("[\r\n]+$", ""))) or {}
   block.n = #self.blocks + 1
   block.lead = previous and not dense and 1 or 0
   block.head, block.tail = block.head or {}, block.tail or {}
@@ -151,8 +151,11 @@ function Document:append(block, added)
   if block.held then
     added = block.held .. added
   end
+  if added:find("\r", 1, true) then
+    added = added:gsub("\r\n", "\n")
+  end
   local stop = #added
-  while stop > 0 and added:byte(stop) == 10 do
+  while stop > 0 and (added:byte(stop) == 10 or added:byte(stop) == 13) do
     stop = stop - 1
   end
   block.held = stop < #added and added:sub(stop + 1) or nil
@@ -174,7 +177,7 @@ function Document:rewrite(block, new, body)
   settle(self)
   block.held = nil
   local row, height = self:row(block), self.height(block)
-  local lines = body and text.lines((body:gsub("\n+$", ""))) or {}
+  local lines = body and text.lines((body:gsub("[\r\n]+$", ""))) or {}
   block.head, block.tail = new.head or block.head, new.tail or block.tail
   block.body_rows, block.body_column = #lines, #(lines[#lines] or "")
   local all = content(block, lines)
@@ -185,6 +188,17 @@ function Document:rewrite(block, new, body)
   if block.folded ~= nil then
     self:fold(block, block.folded)
   end
+end
+
+---Give a block another first line.
+---@param block pi.Block
+---@param title string
+function Document:retitle(block, title)
+  settle(self)
+  local row = self:row(block)
+  block.head[1] = title
+  write(self, row, 0, row, -1, { title })
+  self:touch(block)
 end
 
 ---Its marks must be drawn again.

@@ -48,6 +48,14 @@ function M.guarded(text)
   return (("\n" .. text):gsub("\n( ? ? ?~~~~~~~~~)", "\n    %1"):sub(2))
 end
 
+---What a terminal would show of an output in the end: of lines that were written over, what was written last.
+function M.settled(text)
+  if not text:find("\r", 1, true) then
+    return text
+  end
+  return (text:gsub("\r+\n", "\n"):gsub("[^\n]*\r([^\n])", "%1"))
+end
+
 ---One line that Markdown shows as it is.
 function M.code(text)
   text = text:gsub("%s*\n%s*", " "):gsub("[%z\1-\31]", " ")

@@ -223,6 +223,30 @@ test("text that looks like Markdown in a tool's output is plain", function(t)
   t.eq({ lines(self)[#lines(self)], heading(#lines(self) - 1) }, { "# yes", true })
 end)
 
+test("the buffer is the same as the lines of its view through all kinds of changes", function(t)
+  local self = chat(t)
+  begin(self)
+  for i = 1, 40 do
+    local id = tostring(i % 7)
+    apply(
+      self,
+      start(id .. i, "$ " .. i),
+      output(id .. i, ("line\n"):rep(i)),
+      update("text_delta", i, { delta = "a\nb" })
+    )
+    apply(self, result(id .. i, ("line\n"):rep(40 - i)), update("thinking_delta", 100 + i, { delta = "hm" }))
+    t.eq(#lines(self), self.view.document.rows)
+  end
+  for _, block in ipairs(self.view.document.blocks) do
+    local row = self.view.document:row(block)
+    t.eq(lines(self)[row + 1], block.head[1] or lines(self)[row + 1])
+    if block.folded then
+      t.eq(vim.fn.foldclosed(row + 1), row + 1, block.title)
+      t.eq(vim.fn.foldclosedend(row + 1), row + self.view.document.height(block), block.title)
+    end
+  end
+end)
+
 -- Cost: the processor's time that 200 KB take in all, and what the screen adds. What is promised is 100 ms; machines
 -- of tests are slow and shared, so only a generous bound is held.
 local function cost(t, name, feed)

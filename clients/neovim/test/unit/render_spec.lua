@@ -253,6 +253,12 @@ test("output that looks like the end of its fence stays inside", function(t)
   t.eq(shows(events, "## m\n\n`$ a`\n~~~~~~~~~\na\n    ~~~~~~~~~\n# b\n~~~~~~~~~"))
 end)
 
+test("of lines that a command has written over, the last is left when it is done", function(t)
+  local said = "10%\r50%\r100%\r\nok\r\n"
+  local events = with(begun(), call("1", "bash", {}, "$ a"), output("1", said), result("1", "bash", said))
+  t.eq(shows(events, "## m\n\n`$ a`\n~~~~~~~~~\n100%\nok\n~~~~~~~~~"))
+end)
+
 test("a title is shown as it is, whatever Markdown would make of it", function(t)
   t.eq(shows(with(begun(), call("1", "bash", {}, "$ echo `a` ``b``\n*x*")), "## m\n\n```$ echo `a` ``b`` *x*```"))
 end)
@@ -379,6 +385,87 @@ test("events, parts and roles that nobody knows are passed over", function(t)
     { type = "message_end", messageId = "z", message = { role = "oracle", content = "x" } }
   )
   t.eq((drawn(events, 1)), { "## m" })
+end)
+
+-- Random streams: whatever comes in whatever order, how often it is drawn makes no difference.
+
+local PIECES =
+  { "word ", "\n", "\n\n", "```lua\n", "```", "~~~~~~~~~\n", "\r\n", "\r", "ä", "- a\n", ("x"):rep(5000), "`", "" }
+
+local function random_text()
+  local parts = {}
+  for i = 1, math.random(0, 6) do
+    parts[i] = PIECES[math.random(#PIECES)]
+  end
+  return table.concat(parts)
+end
+
+local function random_event(known)
+  local index, id = math.random(0, 3), tostring(math.random(3))
+  local kinds = {
+    function()
+      return update("text_delta", index, { delta = random_text() })
+    end,
+    function()
+      return update("thinking_delta", index, { delta = random_text() })
+    end,
+    function()
+      return update("text_end", index, { content = random_text() })
+    end,
+    function()
+      return call(id, "bash", { command = random_text() }, "$ " .. random_text())
+    end,
+    function()
+      return output(id, random_text())
+    end,
+    function()
+      return { type = "bash_output", token = id, delta = random_text() }
+    end,
+    function()
+      return result(id, "bash", random_text(), { isError = math.random(2) == 1 })
+    end,
+    function()
+      known.n = known.n + 1
+      local message = assistant({ type = "text", text = random_text() })
+      message.stopReason = ({ "stop", "aborted", "length", "error" })[math.random(4)]
+      return { type = "message_end", messageId = math.random(2) == 1 and "a" or "m" .. known.n, message = message }
+    end,
+    function()
+      known.n = known.n + 1
+      local message = { role = "user", content = random_text(), timestamp = 1 }
+      return { type = "message_start", messageId = "m" .. known.n, message = message }
+    end,
+    function()
+      return { type = "diagnostic", severity = "warning", message = random_text() }
+    end,
+    function()
+      return math.random(10) == 1 and { type = "client_lost", message = "It died." } or { type = "agent_start" }
+    end,
+  }
+  return kinds[math.random(#kinds)]()
+end
+
+test("random streams draw the same lines however often they are drawn, and the rows of blocks add up", function(t)
+  for seed = 1, 150 do
+    math.randomseed(seed)
+    local events, known = {}, { n = 0 }
+    for i = 1, 60 do
+      events[i] = random_event(known)
+    end
+    local each, view = drawn(events, 1)
+    for _, step in ipairs({ 7, #events }) do
+      local others = drawn(events, step)
+      for i = 1, math.max(#each, #others) do
+        t.eq(others[i], each[i], ("seed %d, step %d, line %d"):format(seed, step, i))
+      end
+    end
+    t.eq(#each, view.document.rows, "seed " .. seed)
+    for _, block in ipairs(view.document.blocks) do
+      local row = view.document:row(block)
+      t.eq({ view.document:at(row) }, { block, row }, "seed " .. seed)
+      t.eq(each[row + 1], block.head[1] or each[row + 1], "seed " .. seed)
+    end
+  end
 end)
 
 -- Marks ------------------------------------------------------------------------------------------------------------
