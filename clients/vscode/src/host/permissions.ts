@@ -24,6 +24,9 @@ export interface Settled {
 /** Kinds of options that we know how to put to a person; others are left out, as the protocol asks. */
 const KNOWN_KINDS = ["allow_once", "allow_session", "allow_always", "reject_once", "reject_always"];
 
+/** So long a request that was cancelled waits for the reason. */
+const REASON_MS = 500;
+
 /** All requests that wait. */
 export class Permissions {
   readonly #waiting = new Map<
@@ -48,7 +51,10 @@ export class Permissions {
     const known = { ...request, options: request.options.filter(({ kind }) => KNOWN_KINDS.includes(kind)) };
     return new Promise((resolve) => {
       this.#waiting.set(request.requestId, { request: known, settle: resolve });
-      token.onCancellationRequested(() => this.resolved(request.requestId, "aborted"));
+      // `request/resolved` comes right behind, and knows why.
+      token.onCancellationRequested(() => {
+        setTimeout(() => this.resolved(request.requestId, "aborted"), REASON_MS);
+      });
       this.#asked.fire(known);
     });
   }

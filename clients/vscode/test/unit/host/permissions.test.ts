@@ -68,6 +68,17 @@ test("a cancelled request is over, with nothing allowed", async () => {
   assert.deepEqual(permissions.of("s"), []);
 });
 
+test("a request that was answered elsewhere says so, though it was cancelled first", () => {
+  const permissions = new Permissions();
+  const source = new CancellationTokenSource();
+  const reasons: string[] = [];
+  permissions.onSettle(({ reason }) => void reasons.push(reason));
+  void permissions.ask(request("1"), source.token);
+  source.cancel();
+  permissions.resolved("1", "answered");
+  assert.deepEqual(reasons, ["answered"]);
+});
+
 test("when the daemon is gone nothing waits any more", async () => {
   const permissions = new Permissions();
   const { token } = new CancellationTokenSource();
