@@ -1,6 +1,6 @@
 /** The card of a tool call: what it is, how it went, what it printed or changed. */
 import { parseDiff } from "../view/diff";
-import { duration, plainly } from "../view/format";
+import { duration, plainly, tokens } from "../view/format";
 import { proposal } from "../view/proposal";
 import type { ToolRow } from "../view/rows";
 import { argsText } from "../view/tools";
@@ -186,6 +186,9 @@ function outputTools(row: ToolRow, lines: LinesView, host: Host): RowView {
 function metaOf(row: ToolRow, waits: boolean): string {
   if (waits) return "asks";
   const parts: string[] = [];
+  // A long text is being written: that it grows is seen.
+  if (row.phase === "writing" && row.argsText.length > 500)
+    parts.push(`${tokens(row.argsText.length)} characters`);
   if (row.patch !== undefined) {
     const files = parseDiff(row.patch);
     const [added, removed] = files.reduce(([a, r], file) => [a + file.added, r + file.removed], [0, 0]);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { askCall, newToolRow } from "../../../src/view/tools";
+import { askCall, growCall, newToolRow } from "../../../src/view/tools";
 import { Folds } from "../../../src/webview/folds";
 import { elementsOf } from "../../../src/webview/highlight";
 import { renderMarkdown } from "../../../src/webview/markdown";
@@ -186,6 +186,17 @@ test("what an edit would change is shown as soon as it is known", () => {
   askCall(row, request);
   view.update();
   assert.match(view.element.querySelector(".diff-line.added")?.textContent ?? "", /The valve is green/);
+});
+
+test("a file that is being written is named as soon as it is known, and how much there is of it", () => {
+  const row = newToolRow("c", "write");
+  const view = toolView(row, new NotedHost(), new Folds());
+  growCall(row, '{"path": "src/va');
+  view.update();
+  assert.doesNotMatch(view.element.textContent ?? "", /src/);
+  growCall(row, `lve.ts", "content": "${"x".repeat(3_000)}`);
+  view.update();
+  assert.match(view.element.textContent ?? "", /write src\/valve\.ts3k characters/);
 });
 
 test("a failed command shows its output and its exit code", () => {
