@@ -5,6 +5,7 @@ import gc
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import NoReturn
 
 from pi_rpc import __version__
@@ -49,11 +50,10 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
 def _leave(code: int) -> NoReturn:
     """End at once. Everything has ended in order, and taking the interpreter apart takes longer
     than some runs."""
-    try:
-        sys.stdout.flush()
-        sys.stderr.flush()
-    except (OSError, ValueError):
-        pass  # Whoever could not be told was told of by the exit code.
+    for stream in (sys.stdout, sys.stderr):
+        # One that was closed before we began is None; that one cannot be written was told.
+        with suppress(AttributeError, OSError, ValueError):
+            stream.flush()
     os._exit(code)
 
 

@@ -113,6 +113,25 @@ def test_a_full_disk_behind_standard_output_is_a_failure_that_says_so(tmp_path: 
     assert b"Traceback" not in errors
 
 
+@pytest.mark.parametrize(("closed", "code"), [(">&-", 1), ("2>&-", 0)])
+def test_a_stream_that_was_closed_before_is_no_traceback(
+    tmp_path: Path, closed: str, code: int
+) -> None:
+    done = subprocess.run(
+        ["sh", "-c", f'exec "$@" {closed}', "sh", *PI_RPC, "run", "--ephemeral", *MODEL, "go"],
+        env=environment(tmp_path, [[say("ok")]]),
+        cwd=tmp_path,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=DEADLINE_S,
+        check=False,
+    )
+    assert done.returncode == code
+    assert done.stdout == (b"ok\n" if code == 0 else b"")
+    assert b"Traceback" not in done.stderr
+    assert (b"standard output cannot be written: it is closed" in done.stderr) == (code == 1)
+
+
 def test_two_runs_in_one_session_do_not_mix(tmp_path: Path) -> None:
     first = run(tmp_path, "run", "--json", *MODEL, "go", replies=[[say("ok")]])
     session_id = lines(first.stdout)[0]["sessionId"]
