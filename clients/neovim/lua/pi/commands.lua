@@ -8,6 +8,7 @@ local START_MS = 5000
 ---@field args? string what may follow, for the help file
 ---@field run fun(session: pi.Session, text: string, call: table)
 ---@field bare? boolean it needs no session: `run` is called with nil, and none is begun
+---@field present? boolean it is about what a session has: none is begun for it
 ---@field complete? string[]|fun(): string[]
 
 local function chat()
@@ -76,12 +77,14 @@ M.all = {
   },
   stop = {
     doc = "Stop what goes on. What waited comes back into the prompt.",
+    present = true,
     run = function(session)
       chat().stop(session)
     end,
   },
   continue = {
     doc = "Go on with a run that was interrupted, or failed, or with what waits.",
+    present = true,
     run = function(session)
       session:continue()
     end,
@@ -91,7 +94,8 @@ M.all = {
     args = "",
     run = function(session, _, call)
       local attachments = require("pi.attachments")
-      local by_range = call.range and call.range > 0
+      -- Typed with a range, it means lines; from Visual mode, exactly what is selected.
+      local by_range = call.range and call.range > 0 and not call.visual
       attach(session, by_range and attachments.lines(0, call.line1, call.line2) or attachments.visual())
     end,
   },
@@ -151,18 +155,21 @@ M.all = {
   },
   tree = {
     doc = "Choose an entry of the session: go on from there (with a summary of what is left), fork it, label it.",
+    present = true,
     run = function(session)
       require("pi.tree").choose(session)
     end,
   },
   fork = {
     doc = "Go on in a copy of the session.",
+    present = true,
     run = function(session)
       require("pi.tree").fork(session, {})
     end,
   },
   queue = {
     doc = "See what waits for the run that goes on, and take it back.",
+    present = true,
     run = function(session)
       require("pi.pickers").queue(session)
     end,
@@ -199,6 +206,7 @@ M.all = {
   compact = {
     doc = "Have the conversation summarised, with instructions if given, to make room.",
     args = "[instructions]",
+    present = true,
     run = function(session, text)
       session:compact(text ~= "" and text or nil, function(err, result)
         if err then
@@ -213,6 +221,7 @@ M.all = {
   },
   checkpoints = {
     doc = "Choose a run that changed files: see its diff, put files back.",
+    present = true,
     run = function(session)
       require("pi.checkpoints").choose(session)
     end,
@@ -249,6 +258,7 @@ M.all = {
   },
   stats = {
     doc = "Show what the session used.",
+    present = true,
     run = function(session)
       require("pi.reports").stats(session)
     end,
@@ -256,12 +266,14 @@ M.all = {
   export = {
     doc = "Write the conversation to a file, whose end (.html, .md, .jsonl) says how; `!` replaces one that exists.",
     args = "{file}",
+    present = true,
     run = function(session, text, call)
       require("pi.reports").export(session, text, call.bang)
     end,
   },
   forget = {
     doc = "Close the session here; its file stays.",
+    present = true,
     run = function(session)
       chat().close()
       session:close()
@@ -321,6 +333,9 @@ local function run(name, text, call)
   if subcommand.bare then
     return subcommand.run(nil, text, call)
   end
+  if subcommand.present and not require("pi.sessions").current() then
+    return vim.notify("pi: there is no session here yet")
+  end
   local over = false
   require("pi.sessions").with(nil, function(session)
     over = true
@@ -348,7 +363,7 @@ function M.plug(name)
   local mode = vim.fn.mode()
   if mode == "v" or mode == "V" or mode == "\22" then
     local from, to = vim.fn.line("v"), vim.fn.line(".")
-    call.range, call.line1, call.line2 = 2, math.min(from, to), math.max(from, to)
+    call.visual, call.range, call.line1, call.line2 = true, 2, math.min(from, to), math.max(from, to)
     vim.api.nvim_feedkeys(vim.keycode("<Esc>"), "nx", false)
   end
   run(name, "", call)

@@ -13,6 +13,16 @@ local told
 ---@type uv.uv_timer_t?
 local timer
 
+---Nothing was written into it.
+---@param buffer integer
+---@return boolean
+local function blank(buffer)
+  return not vim.bo[buffer].modified
+    and vim.api.nvim_buf_line_count(buffer) == 1
+    and vim.api.nvim_buf_get_lines(buffer, 0, 1, false)[1] == ""
+end
+
+---The URI of a buffer that shows a file. One of a file that does not exist, with nothing in it, shows none.
 ---@param buffer integer
 ---@return string?
 local function uri_of(buffer)
@@ -21,6 +31,9 @@ local function uri_of(buffer)
   end
   local name = vim.api.nvim_buf_get_name(buffer)
   if name == "" or name:match("^%a[%w+.-]+://") then
+    return nil
+  end
+  if blank(buffer) and not vim.uv.fs_stat(name) then
     return nil
   end
   return vim.uri_from_fname(name)
@@ -273,7 +286,12 @@ end
 function M.changed(changes)
   for _, change in ipairs(changes) do
     local buffer = buffer_of(change.uri)
-    if buffer and not vim.bo[buffer].modified then
+    if buffer and blank(buffer) then
+      -- Of a file that was just created, looking at the time would only warn.
+      vim.api.nvim_buf_call(buffer, function()
+        vim.cmd("silent edit")
+      end)
+    elseif buffer and not vim.bo[buffer].modified then
       local autoread = vim.bo[buffer].autoread
       vim.bo[buffer].autoread = true
       pcall(vim.cmd.checktime, buffer)

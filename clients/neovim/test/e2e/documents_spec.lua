@@ -254,6 +254,18 @@ test("files that commands change are read again where nothing was typed, without
   vim.o.autoread = true
 end)
 
+test("a file that is only a buffer yet is written there, its directory with it", function(t)
+  vim.cmd.edit("new/deep/file.txt")
+  t:daemon({
+    { { toolCall = { name = "write", arguments = { path = "new/deep/file.txt", content = "born\n" } } } },
+    DONE,
+  })
+  local session = t:session({ permissionMode = "edits" })
+  t:prompt(session, "Write it.")
+  t.eq(lines(vim.fn.bufnr("new/deep/file.txt")), { "born" })
+  t.eq(t:read("new/deep/file.txt"), "born\n")
+end)
+
 test("documents that are opened, saved and closed later are told", function(t)
   t:daemon({ { read("a.txt") }, DONE, { read("a.txt") }, DONE })
   local session = t:session()

@@ -278,6 +278,29 @@ test("what a run changed is shown as a diff and taken back", function(t)
   t.eq(vim.api.nvim_buf_get_lines(vim.fn.bufnr("valve.txt"), 0, -1, false), { "The valve is red." })
 end)
 
+test("what is about a session begins none", function(t)
+  t:daemon({})
+  for _, name in ipairs({ "stop", "queue", "tree", "stats", "forget", "compact" }) do
+    vim.cmd("Pi " .. name)
+    t.match(t.messages[#t.messages], "no session here yet")
+  end
+  t.ok(not require("pi.daemon").running())
+end)
+
+test("a selection within a line is attached as it is, by its mapping", function(t)
+  t:daemon({})
+  local session = t:session()
+  vim.cmd.edit(t:write("valve.txt", "The valve is red.\n"))
+  vim.keymap.set("x", "gs", "<Plug>(pi-attach)", { buffer = true })
+  vim.api.nvim_feedkeys("wvegs", "xt", false)
+  local attached = require("pi.chat").of(session).prompt.attached
+  t.wait("the attachment", function()
+    return attached[1]
+  end)
+  t.eq(attached[1].text, "valve")
+  t.eq(attached[1].range, { start = { line = 0, character = 4 }, ["end"] = { line = 0, character = 9 } })
+end)
+
 test("each tab has a session of its own where that is wanted", function(t)
   t:daemon({}, { scope = "tab" })
   local first = t:session()
