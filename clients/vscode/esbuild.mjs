@@ -1,9 +1,16 @@
 // Bundles the extension host and the webview into dist/, and with --tests each unit test into out/.
-import { readdirSync, rmSync } from "node:fs";
+import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { build } from "esbuild";
 
-const common = { bundle: true, minify: true, legalComments: "none", logLevel: "warning", charset: "utf8" };
+const common = {
+  bundle: true,
+  minify: true,
+  legalComments: "none",
+  logLevel: "warning",
+  charset: "utf8",
+  metafile: true,
+};
 
 const host = {
   ...common,
@@ -44,10 +51,23 @@ const tests = () => ({
   alias: { vscode: resolve("test/unit/vscode.ts") },
 });
 
+/** The licences of what the bundles hold, which go along with it. */
+function notices(results) {
+  const inputs = results.flatMap(({ metafile }) => Object.keys(metafile.inputs));
+  const folders = inputs.flatMap((path) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path)?.[0] ?? []);
+  return [...new Set(folders)].sort().map((folder) => {
+    const { name, version } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
+    const file = readdirSync(folder).find((each) => /^licen[cs]e/i.test(each));
+    if (!file) throw new Error(`${name} has no licence file`);
+    return `${name} ${version}\n\n${readFileSync(join(folder, file), "utf8").trim()}\n`;
+  });
+}
+
 rmSync("dist", { recursive: true, force: true });
 const jobs = [build(host), build(webview)];
 if (process.argv.includes("--tests")) {
   rmSync("out", { recursive: true, force: true });
   jobs.push(build(tests()));
 }
-await Promise.all(jobs);
+const results = await Promise.all(jobs);
+writeFileSync("dist/NOTICES.txt", notices(results.slice(0, 2)).join(`\n${"-".repeat(80)}\n\n`));
