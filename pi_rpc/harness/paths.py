@@ -31,7 +31,7 @@ def agent_dir(environ: Mapping[str, str] | None = None) -> Path:
     ``PI_CODING_AGENT_DIR`` (a leading ``~`` is expanded), else ``~/.pi/agent``.
     """
     named = (os.environ if environ is None else environ).get(AGENT_DIR_VARIABLE)
-    return _absolute(named) if named else Path.home() / ".pi" / "agent"
+    return _absolute(named) if named else Path.home().absolute() / ".pi" / "agent"
 
 
 def sessions_dir(
@@ -68,7 +68,7 @@ def project_folder(cwd: Path) -> Path:
 
 def shared_skill_folder(home: Path | None = None) -> Path:
     """A person's skills for every agent program; it need not exist."""
-    return (home or Path.home()) / ".agents" / "skills"
+    return (home or Path.home().absolute()) / ".agents" / "skills"
 
 
 def project_skill_folders(cwd: Path, home: Path | None = None) -> list[Path]:

@@ -65,9 +65,9 @@ class PromptParams(SessionParams, frozen=True, kw_only=True):
     """Say something to the model and start a run."""
 
     message: str | list[UserContent]
-    """What to say."""
+    """What to say: at most 4,194,304 characters."""
     images: list[ImageBlock] | UnsetType = UNSET
-    """Images to go with it."""
+    """Images to go with it: at most 32 MiB of base64 in all."""
     attachments: list[Attachment] | UnsetType = UNSET
     """What the editor knows: files, selections, diagnostics, texts."""
     streaming_behavior: Literal["steer", "followUp"] | UnsetType = UNSET
@@ -111,9 +111,9 @@ class QueueMessageParams(SessionParams, frozen=True, kw_only=True):
     """Say something while a run goes on."""
 
     message: str | list[UserContent]
-    """What to say."""
+    """What to say: at most 4,194,304 characters."""
     images: list[ImageBlock] | UnsetType = UNSET
-    """Images to go with it."""
+    """Images to go with it: at most 32 MiB of base64 in all."""
     attachments: list[Attachment] | UnsetType = UNSET
     """What the editor knows: files, selections, diagnostics, texts."""
     client_message_id: str | UnsetType = UNSET

@@ -213,6 +213,14 @@ def test_the_agent_directory_is_pi_s_unless_the_environment_names_another() -> N
     assert agent_dir({"PI_CODING_AGENT_DIR": ""}) == Path.home() / ".pi" / "agent"
 
 
+def test_a_relative_home_gives_an_absolute_agent_directory(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", "here")
+    assert agent_dir({}) == tmp_path / "here" / ".pi" / "agent"
+
+
 def test_sessions_lie_in_one_folder_per_working_directory() -> None:
     environ = {"PI_CODING_AGENT_DIR": "/a"}
     found = sessions_dir(Settings(), Path("/home/ada/my app"), environ=environ)

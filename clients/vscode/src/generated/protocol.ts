@@ -1392,9 +1392,9 @@ export interface Position {
 export interface PromptParams {
   /** The session; absent: the connection's default session. */
   sessionId?: string;
-  /** What to say. */
+  /** What to say: at most 4,194,304 characters. */
   message: string | (TextBlock | ImageBlock)[];
-  /** Images to go with it. */
+  /** Images to go with it: at most 32 MiB of base64 in all. */
   images?: ImageBlock[];
   /** What the editor knows: files, selections, diagnostics, texts. */
   attachments?: (FileAttachment | SelectionAttachment | DiagnosticsAttachment | TextAttachment)[];
@@ -1478,9 +1478,9 @@ export interface QueueItem {
 export interface QueueMessageParams {
   /** The session; absent: the connection's default session. */
   sessionId?: string;
-  /** What to say. */
+  /** What to say: at most 4,194,304 characters. */
   message: string | (TextBlock | ImageBlock)[];
-  /** Images to go with it. */
+  /** Images to go with it: at most 32 MiB of base64 in all. */
   images?: ImageBlock[];
   /** What the editor knows: files, selections, diagnostics, texts. */
   attachments?: (FileAttachment | SelectionAttachment | DiagnosticsAttachment | TextAttachment)[];

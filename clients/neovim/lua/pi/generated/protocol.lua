@@ -828,8 +828,8 @@ M.version = 1
 ---Say something to the model and start a run.
 ---@class pi_rpc.PromptParams
 ---@field sessionId? string The session; absent: the connection's default session.
----@field message string|(pi_rpc.TextBlock|pi_rpc.ImageBlock)[] What to say.
----@field images? pi_rpc.ImageBlock[] Images to go with it.
+---@field message string|(pi_rpc.TextBlock|pi_rpc.ImageBlock)[] What to say: at most 4,194,304 characters.
+---@field images? pi_rpc.ImageBlock[] Images to go with it: at most 32 MiB of base64 in all.
 ---@field attachments? (pi_rpc.FileAttachment|pi_rpc.SelectionAttachment|pi_rpc.DiagnosticsAttachment|pi_rpc.TextAttachment)[] What the editor knows: files, selections, diagnostics, texts.
 ---@field streamingBehavior? "followUp"|"steer" While a run is going on: queue the message as this. Absent: answer `sessionBusy`.
 ---@field wait? "accepted"|"settled" When to answer: once the run has settled, or at once.
@@ -876,8 +876,8 @@ M.version = 1
 ---Say something while a run goes on.
 ---@class pi_rpc.QueueMessageParams
 ---@field sessionId? string The session; absent: the connection's default session.
----@field message string|(pi_rpc.TextBlock|pi_rpc.ImageBlock)[] What to say.
----@field images? pi_rpc.ImageBlock[] Images to go with it.
+---@field message string|(pi_rpc.TextBlock|pi_rpc.ImageBlock)[] What to say: at most 4,194,304 characters.
+---@field images? pi_rpc.ImageBlock[] Images to go with it: at most 32 MiB of base64 in all.
 ---@field attachments? (pi_rpc.FileAttachment|pi_rpc.SelectionAttachment|pi_rpc.DiagnosticsAttachment|pi_rpc.TextAttachment)[] What the editor knows: files, selections, diagnostics, texts.
 ---@field clientMessageId? string The client's own id of the message; comes back in events and queues.
 
