@@ -41,7 +41,8 @@ def test_each_way_to_end_has_its_exit_code(
     (tmp_path / "schema.json").write_text(SCHEMA)
     done = run(tmp_path, "run", "--ephemeral", *options, *MODEL, "go", replies=replies)
     assert done.returncode == code
-    assert done.stdout == {0: b"ok\n", 3: b"ok\n", 124: b"half\n"}.get(code, b"")
+    # How far it came within the time is the machine's to say.
+    assert done.stdout in {0: [b"ok\n"], 3: [b"ok\n"], 124: [b"half\n", b""]}.get(code, [b""])
     assert b"Traceback" not in done.stderr
 
 
