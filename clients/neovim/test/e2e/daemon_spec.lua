@@ -46,30 +46,40 @@ test("a daemon that cannot begin is told of with its last words", function(t)
   t.ok(not require("pi.daemon").running())
 end)
 
-test("a daemon that is too old is told of, and ended", function(t)
+---A daemon of ours: greets with a version, and answers anything else with a body as it stands.
+local function pretended(t, version, body)
   local program = t:write(
-    "old-pi-rpc",
-    [[#!/usr/bin/env python3
+    "pretended-pi-rpc",
+    ([[#!/usr/bin/env python3
 import json, sys
+
+METHODS = ["session/new", "session/events", "checkpoint/list", "permission/list"]
+GREETING = {"serverInfo": {"name": "pi-rpc", "version": "%s"}, "protocolVersion": 1,
+            "capabilities": {"pi": {"methods": METHODS}}}
 while True:
     length = 0
-    while (line := sys.stdin.buffer.readline().strip()):
+    while line := sys.stdin.buffer.readline().strip():
         if line.lower().startswith(b"content-length:"):
             length = int(line.split(b":")[1])
     if not length:
         break
     message = json.loads(sys.stdin.buffer.read(length))
-    if message.get("method") == "exit":
+    if message["method"] == "exit":
         break
     if "id" in message:
-        result = {"serverInfo": {"name": "pi-rpc", "version": "0.0.3"}, "protocolVersion": 1, "capabilities": {}}
-        body = json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}).encode()
-        sys.stdout.buffer.write(b"Content-Length: %d\r\n\r\n" % len(body) + body)
-        sys.stdout.buffer.flush()
-]]
+        body = json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": GREETING})
+        if message["method"] == "ping":
+            body = """%s"""
+        sys.stdout.write("Content-Length: %%d\r\n\r\n%%s" %% (len(body), body))
+        sys.stdout.flush()
+]]):format(version, body or "{}")
   )
   vim.uv.fs_chmod(program, 493)
   require("pi").setup({ command = { program } })
+end
+
+test("a daemon that is too old is told of, and ended", function(t)
+  pretended(t, "0.0.3")
   require("pi.daemon").request("ping")
   t.wait("the complaint", function()
     return t.messages[1]
@@ -77,6 +87,20 @@ while True:
   t.match(t.messages[1], "0%.0%.3 is too old")
   t.match(t.messages[1], "pipx install %-%-force")
   t.ok(not require("pi.daemon").running())
+end)
+
+test("an answer that cannot be read is told, and whoever waits for it is told, too", function(t)
+  for _, body in ipairs({ "{this is no JSON", ("["):rep(2000) .. ("]"):rep(2000) }) do
+    pretended(t, "0.1.0", body)
+    local err = t.await(function(done)
+      require("pi.daemon").request("ping", nil, done)
+    end)
+    t.eq(err.data.kind, "daemonLost")
+    t.match(t.messages[#t.messages - 1] .. t.messages[#t.messages], "cannot read what the daemon says")
+    t.wait("the end", function()
+      return not require("pi.daemon").running()
+    end)
+  end
 end)
 
 local function kill_daemon()

@@ -129,6 +129,34 @@ test("a question that was aborted is taken away", function(t)
   t.match(t.messages[#t.messages], "nothing waits")
 end)
 
+test("where that is wanted, a question opens while the cursor is in its chat, and elsewhere it waits", function(t)
+  t:daemon({ { bash("touch one") }, { bash("touch two") }, { { text = "Done." } } }, { questions = { open = "chat" } })
+  local session = t:session()
+  local here = vim.api.nvim_get_current_win()
+  require("pi.chat").open(session)
+  vim.cmd.stopinsert()
+  vim.api.nvim_set_current_win(require("pi.chat_windows").find("chat"))
+  local asked_for = t:choose({ "Allow", "Allow" })
+  local done
+  local off = session:subscribe(function(event)
+    if event.type == "tool_execution_end" then
+      vim.api.nvim_set_current_win(here)
+    end
+  end)
+  session:prompt("Do it.", nil, function(_, result)
+    done = result
+  end)
+  t.wait("the second question, which waits", function()
+    return require("pi.attention").count() == 1 and #asked_for == 1
+  end)
+  t.eq(vim.api.nvim_get_current_win(), here)
+  vim.cmd("Pi answer")
+  t.wait("the end", function()
+    return done
+  end)
+  off()
+end)
+
 test("an edit is reviewed in a diff and written as the person changed it", function(t)
   t:write("valve.txt", "The valve is red.\nIt is open.\n")
   t:daemon({ { EDIT }, { { text = "Done." } } })
