@@ -3,7 +3,7 @@
 Owns the step from stored messages, and from what is going on at the moment, to ``session/update``.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from msgspec import UNSET
@@ -37,19 +37,25 @@ from pi_rpc.session.entries import CustomEntry
 __all__ = ["history"]
 
 
-def history(hosted: HostedSession) -> Iterator[s.Update]:
-    """Everything on the active branch, oldest first; what is going on comes last.
+def history(hosted: HostedSession, ended: Mapping[str, s.ToolCallUpdate]) -> Iterator[s.Update]:
+    """Everything on the active branch, oldest first; what is going on comes last. ``ended``: the
+    ends of calls whose results may not be stored yet.
 
     What is to be told is settled by the first step; messages are read as they are asked for.
     """
     live = hosted.harness.live
-    partial, running = live.message, set(live.tools)
+    partial, running, ended = live.message, set(live.tools), dict(ended)
+    goes_on = hosted.harness.is_streaming
     replay = _Replay(hosted, running)
     for item in transcript(hosted.harness.session.branch()):
         yield from replay.of(item.message, item.entry_id)
     if partial is not None:
         yield from replay.of(partial, None)
-    yield from replay.rest()
+    for call_id in replay.unanswered():
+        if call_id in ended:
+            yield ended[call_id]
+        elif not goes_on:
+            yield s.ToolCallUpdate(tool_call_id=call_id, status="failed")
 
 
 class _Replay:
@@ -92,10 +98,9 @@ class _Replay:
                 summary = s.TextBlock(text=message.summary)
                 yield s.ThoughtChunk(content=summary, message_id=message_id)
 
-    def rest(self) -> Iterator[s.Update]:
-        """Calls without a result do not go on, but for those that run."""
-        for call_id in self._calls.keys() - self._running:
-            yield s.ToolCallUpdate(tool_call_id=call_id, status="failed")
+    def unanswered(self) -> list[str]:
+        """The calls without a result."""
+        return list(self._calls)
 
     def _said(self, message: UserMessage, entry_id: str | None) -> Iterator[s.Update]:
         attachments = self._attached.get(entry_id or "", [])

@@ -59,6 +59,8 @@ class Updates:
         self._config_options = config_options
         self._commands = commands
         self._calls: dict[str, _Call] = {}
+        self.ended: dict[str, s.ToolCallUpdate] = {}
+        """The ends of calls whose results may not be stored yet."""
         self._compactions = 0
 
     def of(self, event: e.AgentEvent) -> Iterator[s.Update]:
@@ -76,6 +78,8 @@ class Updates:
                 yield from self._ended(event)
             case e.SessionChanged():
                 yield from self._of_changes(event)
+            case e.TurnEnd():
+                self.ended.clear()
             case e.AgentSettled():
                 yield from self._settled()
             case e.CommandsChanged():
@@ -176,13 +180,14 @@ class Updates:
             )
             if call.terminal is not None:
                 content.insert(0, s.Terminal(terminal_id=call.terminal))
-        yield s.ToolCallUpdate(
+        ended = self.ended[event.tool_call_id] = s.ToolCallUpdate(
             tool_call_id=event.tool_call_id,
             status="failed" if event.is_error else "completed",
             content=content,
             locations=_changed_at(call.path, result.details),
             raw_output=result.structured_content,
         )
+        yield ended
         if (plan := plan_of(result.details)) is not None:
             yield plan
 
@@ -191,6 +196,7 @@ class Updates:
             # The reply that asked for it did not come to its end.
             yield s.ToolCallUpdate(tool_call_id=call_id, status="failed")
         self._calls.clear()
+        self.ended.clear()
         yield s.SessionInfo(updated_at=iso_of_ms(now_ms()))
 
     # --- the session -----------------------------------------------------------------------------

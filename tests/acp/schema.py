@@ -1,7 +1,7 @@
 """The published schema of the protocol, and holding frames of ours to it.
 
 ``schema.v1.json`` is the file of that name in the npm package ``@agentclientprotocol/sdk`` 2.4.0,
-unchanged; its license is in ``schema.v1.LICENSE`` (Apache 2.0). Beyond what it says, a field that it
+unchanged; its license is in ``schema.v1.LICENSE`` (Apache 2.0). Beyond that a field that it
 does not know counts as wrong: the schema takes any, and would not notice a misspelt one.
 """
 

@@ -125,18 +125,16 @@ def test_deleting_is_done_at_most_once_and_succeeds_always(tmp_path: Path) -> No
         assert client.ask("session/list")["sessions"] == []
 
 
-@pytest.mark.parametrize("method", ["session/load", "session/resume"])
-def test_a_session_that_is_not_there_is_not_found(method: str, tmp_path: Path) -> None:
+def test_what_is_not_there_is_refused_with_the_protocols_codes(tmp_path: Path) -> None:
     with acp(tmp_path) as client:
         where = {"cwd": str(client.project), "mcpServers": []}
-        assert client.refused(method, sessionId="never-was", **where)["code"] == -32002
-
-
-@pytest.mark.parametrize("cwd", ["relative", "/does/not/exist"])
-def test_a_session_works_in_a_directory_that_exists(cwd: str, tmp_path: Path) -> None:
-    with acp(tmp_path) as client:
-        error = client.refused("session/new", cwd=cwd, mcpServers=[])
-        assert (error["code"], error["data"]["path"]) == (-32602, "cwd")
+        for method in ("session/load", "session/resume"):
+            assert client.refused(method, sessionId="never-was", **where)["code"] == -32002
+        for cwd in ("relative", "/does/not/exist"):
+            error = client.refused("session/new", cwd=cwd, mcpServers=[])
+            assert (error["code"], error["data"]["path"]) == (-32602, "cwd")
+        error = client.refused("session/new", **where, additionalDirectories=["here"])
+        assert error["code"] == -32602
 
 
 def options(client: Client, session: str, option: str, value: str) -> dict[str, str]:

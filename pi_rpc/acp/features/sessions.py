@@ -69,7 +69,7 @@ async def handle_load(connection: Connection, request: Request) -> s.SessionStat
     """A stored session, with everything that was said in it."""
     hosted = await _opened(connection, request)
     stream = connection.stream(hosted)
-    await stream.replay(history(hosted))
+    await stream.replay(history(hosted, stream.updates.ended))
     return _state(connection, hosted)
 
 
