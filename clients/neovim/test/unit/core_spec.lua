@@ -250,6 +250,31 @@ test("a snapshot shows one moment: what is said between its two answers has it t
   t.eq(events[2].from, "after")
 end)
 
+test("events that are asked for again, and a snapshot meanwhile, tell nothing twice", function(t)
+  local daemon, answers, events = require("pi.daemon"), {}, {}
+  t:stub(daemon, "attach", function() end)
+  local session = require("pi.session").new({ sessionId = "s1", epoch = "a", lastSeq = 3, phase = "turn" }, {})
+  session:subscribe(function(event)
+    events[#events + 1] = event.type
+  end)
+  t:stub(daemon, "request", function(method, _, callback)
+    answers[method] = callback
+  end)
+  session:on_event(6, { type = "turn_end" })
+  session:refresh()
+  answers["session/messages"](nil, { messages = {}, entryIds = {}, hasMore = false, lastSeq = 6 })
+  answers["session/state"](nil, { sessionId = "s1", epoch = "a", lastSeq = 6, phase = "turn" })
+  answers["session/events"](nil, {
+    events = { { seq = 4, event = { type = "turn_start" } }, { seq = 6, event = { type = "turn_end" } } },
+    complete = true,
+    hasMore = false,
+    lastSeq = 6,
+    epoch = "a",
+  })
+  session:on_event(7, { type = "turn_start" })
+  t.eq(events, { "client_snapshot", "turn_start" })
+end)
+
 ---A Neovim that begins with the plugin: which of its modules are loaded then, and the milliseconds of the plugin.
 local function start(t)
   local report = t.home .. "/startup"
