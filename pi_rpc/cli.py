@@ -21,7 +21,8 @@ _THINKING_LEVELS = ("off", "minimal", "low", "medium", "high", "xhigh", "max")
 _LOG_LEVELS = ("debug", "info", "warn", "error")
 _SESSION_OPTIONS = frozenset({"permission_mode", "tools", "model"})
 _LOG_OPTIONS = frozenset({"log_level", "log_file"})
-_OF_THE_DAEMON = {*_SESSION_OPTIONS, *_LOG_OPTIONS, "stdio", "acp", "drain", "trace"}
+_DOORS = ("stdio", "acp", "lsp")
+_OF_THE_DAEMON = {*_SESSION_OPTIONS, *_LOG_OPTIONS, *_DOORS, "drain", "trace"}
 _HONOURED = {"run": _SESSION_OPTIONS | _LOG_OPTIONS, "demo": {"model"}, "auth": {"acp"}}
 """Options of the daemon that a command takes as well; others take none."""
 _SCHEMA_KINDS = {
@@ -105,6 +106,10 @@ def _run(arguments: argparse.Namespace) -> int:
             from pi_rpc.acp.stdio import run_acp
 
             return run_acp(arguments)
+        case _ if arguments.lsp:
+            from pi_rpc.lsp.stdio import run_lsp
+
+            return run_lsp(arguments)
         case _:
             from pi_rpc.server.stdio import run_stdio
 
@@ -123,6 +128,9 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     door.add_argument(
         "--acp", action="store_true", help="the same in the Agent Client Protocol, for editors"
     )
+    door.add_argument(
+        "--lsp", action="store_true", help="the same as a language server, for any editor"
+    )
     parser.add_argument(
         "--drain",
         action="store_true",
@@ -135,10 +143,12 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     )
     _add_commands(parser)
     arguments = parser.parse_args(argv)
-    if arguments.command is None and not (arguments.stdio or arguments.acp):
-        parser.error("say --stdio or --acp to serve a client, or name a command")
-    if arguments.acp and arguments.trace:
-        parser.error("--trace has no meaning for --acp; editors record this protocol themselves")
+    if arguments.command is None and not any(getattr(arguments, each) for each in _DOORS):
+        parser.error("say --stdio, --acp or --lsp to serve a client, or name a command")
+    for each in ("acp", "lsp"):
+        if getattr(arguments, each) and arguments.trace:
+            text = f"--trace has no meaning for --{each}; editors record this protocol themselves"
+            parser.error(text)
     if arguments.command is not None:
         honoured = _HONOURED.get(arguments.command, frozenset())
         for name in sorted(_OF_THE_DAEMON - honoured):

@@ -18,20 +18,13 @@ from pi_rpc.agent.permission import (
 )
 from pi_rpc.agent.review import ProposedEdit
 from pi_rpc.host.hosted import HostedSession
+from pi_rpc.host.permission_messages import message_options, message_text
 from pi_rpc.protocol import permissions as p
 from pi_rpc.protocol.base import file_path
-from pi_rpc.protocol.encode import encode
 from pi_rpc.server.questions import Questions, milliseconds
-from pi_rpc.tools._paths import display_text
 
 __all__ = ["ClientPermissions"]
 
-_MOST_ASKED = 500
-"""Characters of what is asked about, beyond which a message only offers to decide once."""
-_MOST_SHOWN = 2000
-_MOST_LINES = 20
-"""Of each side of an edit in a message."""
-_LONGEST_LINE = 300
 _MOST_TEXT = 8 * 1024 * 1024
 """Characters of edits in a question; no person reads more, and no frame may grow without bound."""
 _WARNING = 2
@@ -120,21 +113,14 @@ class ClientPermissions:
     async def _shown(
         self, request: PermissionRequest, request_id: str, timeout_s: float | None
     ) -> PermissionAnswer | None:
-        about = _about(request)
-        options = [
-            each
-            for each in request.options
-            if len(about) <= _MOST_ASKED or each.kind in {"allow_once", "reject_once"}
-        ]
-        # A button is known by what stands on it.
-        titles = {_title(each): each.id for each in reversed(options)}
+        titles = message_options(request)
         params = p.ShowMessageRequestParams(
             request_id=request_id,
             session_id=self._hosted.id,
             timeout_ms=milliseconds(timeout_s),
             type=_WARNING,
-            message=_message(request, about),
-            actions=[p.MessageAction(title=title) for title in reversed(titles)],
+            message=message_text(request),
+            actions=[p.MessageAction(title=title) for title in titles],
         )
         answer = await self._questions.ask(p.SHOW_MESSAGE_REQUEST, params, self._hosted)
         if answer is None or answer.title is UNSET:
@@ -192,66 +178,3 @@ def _path_of(uri: str, request: PermissionRequest) -> Path | None:
         if uri == edit.path.as_uri() or named == str(edit.path):
             return edit.path
     return None
-
-
-def _about(request: PermissionRequest) -> str:
-    """What would be done, whole."""
-    command = request.args.get("command")
-    if request.kind == "execute" and isinstance(command, str):
-        return f"$ {display_text(command)}"
-    if request.kind in {"read", "edit"}:
-        return display_text(request.title)
-    return display_text(f"{request.tool_name} {encode(request.args).decode()}")
-
-
-def _message(request: PermissionRequest, about: str) -> str:
-    lines = [f"May {display_text(request.tool_name)} do this?", _cut(about, _MOST_SHOWN)]
-    lines += map(_change, request.edits)
-    if request.reason:
-        lines.append(display_text(request.reason))
-    return "\n".join(lines)
-
-
-def _change(edit: ProposedEdit) -> str:
-    """What would change in a file, as far as a message has room, and how much in all."""
-    name = display_text(str(edit.path))
-    old, new = (edit.old_text or "").splitlines(), edit.new_text.splitlines()
-    if edit.old_text is None:
-        head = f"{name}: {len(new)} lines{', a new file' if edit.is_new else ''}"
-    else:
-        head = f"{name}: {len(old)} lines become {len(new)}"
-    same = 0
-    for before, after in zip(old, new, strict=False):
-        if before != after:
-            break
-        same += 1
-    end = 0
-    for before, after in zip(reversed(old[same:]), reversed(new[same:]), strict=False):
-        if before != after:
-            break
-        end += 1
-    removed = _excerpt("-", old[same : len(old) - end])
-    return "\n".join([head, *removed, *_excerpt("+", new[same : len(new) - end])])
-
-
-def _excerpt(sign: str, lines: Sequence[str]) -> list[str]:
-    """``lines``; of many the first and the last, and of a long one its beginning and its end."""
-    left_out = len(lines) - _MOST_LINES
-    if left_out > 0:
-        half = _MOST_LINES // 2
-        shown = [*_excerpt(sign, lines[:half]), f"[… {left_out} lines left out …]"]
-        return shown + _excerpt(sign, lines[-half:])
-    return [f"{sign} {_cut(display_text(line), _LONGEST_LINE)}" for line in lines]
-
-
-def _cut(text: str, most: int) -> str:
-    if len(text) <= most:
-        return text
-    half = most // 2
-    return f"{text[:half]} [… {len(text) - 2 * half} characters left out …] {text[-half:]}"
-
-
-def _title(option: PermissionOption) -> str:
-    if not option.rule:
-        return display_text(option.name)
-    return display_text(f"{option.name}: {option.rule}")

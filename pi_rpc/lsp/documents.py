@@ -1,0 +1,331 @@
+"""The documents that the editor has open: its truth, kept by pygls.
+
+Owns what was opened, changed, saved and closed, and waiting for a change to come. The text of each
+document and the units of its positions are pygls's trade; that a line ends where editors end it,
+and that a document which cannot be followed any more counts as closed, is seen to here.
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from pathlib import Path
+from types import MappingProxyType
+from urllib.parse import unquote
+
+import anyio
+import msgspec
+from lsprotocol import types
+from msgspec import UNSET, Raw
+from pygls.workspace import PositionCodec, TextDocument, Workspace
+from pygls.workspace.position_codec import ServerTextPosition
+
+from pi_rpc._os.threads import run_blocking
+from pi_rpc.agent.tool import Position, Range
+from pi_rpc.host.edited_files import MAX_DOCUMENT_BYTES
+from pi_rpc.host.editor import OpenDocument
+from pi_rpc.host.text_edits import PositionEncoding, TextEdit
+from pi_rpc.lsp import shapes as s
+from pi_rpc.protocol.base import file_path
+from pi_rpc.protocol.decode import decode_params
+from pi_rpc.protocol.handshake import WorkspaceFolder
+
+__all__ = ["Documents", "LineChange", "on_disk"]
+
+_log = logging.getLogger("pi_rpc.lsp")
+
+
+@dataclass(frozen=True)
+class LineChange:
+    """Lines of a document that became others."""
+
+    uri: str
+    first: int
+    last: int
+    """The last line that was touched, as it was numbered before."""
+    more: int
+    """How many lines there are more; below zero: less."""
+
+
+class Documents:
+    """What one editor has open."""
+
+    def __init__(self, encoding: PositionEncoding, folders: Sequence[WorkspaceFolder]) -> None:
+        self._workspace = _Workspace(types.PositionEncodingKind(encoding), folders)
+        self._open: dict[str, OpenDocument] = {}
+        self._unlooked: set[str] = set()
+        """URIs of documents that have not been compared with their files."""
+        self._changed = anyio.Event()
+
+    @property
+    def open(self) -> Mapping[str, OpenDocument]:
+        """Those that are files, by URI."""
+        return MappingProxyType(self._open)
+
+    @property
+    def folders(self) -> list[str]:
+        """Paths of the editor's folders."""
+        uris = (each.uri for each in self._workspace.folders.values())
+        return [path for path in map(file_path, uris) if path is not None]
+
+    def get(self, uri: str) -> TextDocument | None:
+        """The document, of whatever kind."""
+        document: TextDocument | None = self._workspace.text_documents.get(unquote(uri))
+        return document
+
+    # --- what the editor says --------------------------------------------------------------------
+
+    def opened(self, params: Raw) -> str:
+        """``textDocument/didOpen``; the URI. Raises ``msgspec.MsgspecError``."""
+        said = decode_params(s.TextDocumentOpened, params).text_document
+        self._workspace.put_text_document(
+            types.TextDocumentItem(
+                uri=said.uri, language_id=said.language_id, version=said.version, text=said.text
+            )
+        )
+        if (path := file_path(said.uri)) is not None and "\0" not in path:
+            self._open[said.uri] = OpenDocument(said.uri, Path(path), dirty=False)
+            self._unlooked.add(said.uri)
+        self._wake()
+        return said.uri
+
+    def changed(self, params: Raw) -> list[LineChange]:
+        """``textDocument/didChange``; which lines. Raises ``msgspec.MsgspecError``."""
+        try:
+            said = decode_params(s.TextDocumentChanged, params)
+        except msgspec.MsgspecError:
+            self._lose(params)
+            raise
+        named = said.text_document
+        document = self.get(named.uri)
+        if document is None:
+            _log.warning("a change of %s, which is not open, was ignored", named.uri)
+            return []
+        lines = [_line_change(named.uri, each) for each in said.content_changes]
+        version = document.version if named.version is None else named.version
+        for each in said.content_changes:
+            document.apply_change(_change(each))
+        document.version = version
+        self._set_dirty(named.uri, dirty=True)
+        self._wake()
+        return [each for each in lines if each is not None]
+
+    def saved(self, params: Raw) -> None:
+        """``textDocument/didSave``. Raises ``msgspec.MsgspecError``."""
+        named = decode_params(s.TextDocumentNamed, params).text_document
+        self._set_dirty(named.uri, dirty=False)
+
+    def closed(self, params: Raw) -> None:
+        """``textDocument/didClose``. Raises ``msgspec.MsgspecError``."""
+        self._forget(decode_params(s.TextDocumentNamed, params).text_document.uri)
+
+    def folders_changed(self, params: Raw) -> None:
+        """``workspace/didChangeWorkspaceFolders``. Raises ``msgspec.MsgspecError``."""
+        event = decode_params(s.FoldersChanged, params).event
+        known = self._workspace.folders
+        for gone in event.removed:
+            # pygls's own way to remove one fails where it is not known.
+            known.pop(unquote(gone.uri), None)
+        for each in event.added:
+            self._workspace.add_folder(_folder(each))
+
+    def _lose(self, params: Raw) -> None:
+        """What it says now is not known any more: until it is opened again it is the file's."""
+        try:
+            uri = decode_params(s.TextDocumentNamed, params).text_document.uri
+        except msgspec.MsgspecError:
+            return
+        _log.warning("%s cannot be followed any more; it counts as closed", uri)
+        self._forget(uri)
+
+    def _forget(self, uri: str) -> None:
+        self._workspace.remove_text_document(uri)
+        self._open.pop(uri, None)
+        self._unlooked.discard(uri)
+        self._wake()
+
+    def _set_dirty(self, uri: str, *, dirty: bool) -> None:
+        self._unlooked.discard(uri)
+        if (document := self._open.get(uri)) is not None:
+            self._open[uri] = replace(document, dirty=dirty)
+
+    # --- what is made of it ----------------------------------------------------------------------
+
+    async def look(self) -> None:
+        """Find out which of those that were just opened have changes that are not saved."""
+        for uri in list(self._unlooked):
+            known, document = self._open.get(uri), self.get(uri)
+            if known is None or document is None:
+                continue
+            is_same = await run_blocking(_is_saved, known.path, document.source)
+            if uri in self._unlooked and self.get(uri) is document:
+                self._set_dirty(uri, dirty=not is_same)
+
+    def text_in(self, uri: str, part: Range) -> str | None:
+        """The text of a part of an open document; None: it is not open."""
+        if (document := self.get(uri)) is None:
+            return None
+        lines = document.lines
+        start, end = (self._index(lines, at) for at in (part.start, part.end))
+        return document.source[start:end]
+
+    def edited(self, uri: str, edits: Sequence[TextEdit]) -> str:
+        """The text of an open document with ``edits``, which are in the order of the text."""
+        document = self.get(uri)
+        assert document is not None
+        text = document.source
+        lines = _lines(text)
+        starts = [0, *accumulate(map(len, lines))]
+        pieces, done = [], 0
+        for edit in edits:
+            start, end = (
+                self._index(lines, at, starts) for at in (edit.range.start, edit.range.end)
+            )
+            pieces += [text[done:start], edit.new_text]
+            done = end
+        return "".join([*pieces, text[done:]])
+
+    async def until(
+        self, uri: str, wanted: str, *, since: int, timeout_s: float, grace_s: float
+    ) -> None:
+        """Return once the editor has shown that a document reads ``wanted``; or something else
+        than version ``since`` for ``grace_s``, or nothing new for ``timeout_s``, or that it is
+        closed."""
+        deadline = anyio.current_time() + timeout_s
+        has_moved = False
+        while (document := self.get(uri)) is not None and document.source != wanted:
+            if not has_moved and document.version != since:
+                has_moved = True
+                deadline = min(deadline, anyio.current_time() + grace_s)
+            with anyio.move_on_at(deadline) as waiting:
+                await self._changed.wait()
+            if waiting.cancelled_caught:
+                return
+
+    def _wake(self) -> None:
+        self._changed.set()
+        self._changed = anyio.Event()
+
+    def _index(
+        self, lines: Sequence[str], at: Position, starts: Sequence[int] | None = None
+    ) -> int:
+        """Where a position is in the text, in characters; the nearest place there is."""
+        line = min(at.line, len(lines))
+        start = sum(map(len, lines[:line])) if starts is None else starts[line]
+        if line == len(lines):
+            return start
+        position = types.Position(line=0, character=at.character)
+        codec = self._workspace.position_codec
+        return start + codec.position_from_client_units([lines[line]], position).character
+
+
+class _Document(TextDocument):
+    """A document whose lines end where an editor ends them.
+
+    ``str.splitlines`` also does at form feeds and other characters, and every position behind one
+    would be wrong.
+    """
+
+    @property
+    def lines(self) -> Sequence[str]:
+        return _lines(self.source)
+
+
+class _Codec(PositionCodec):
+    """Positions that are nowhere are at the nearest place, as LSP has it.
+
+    pygls's own puts one behind the last line's end before its last character.
+    """
+
+    def position_from_client_units(
+        self, lines: Sequence[str], position: types.Position
+    ) -> ServerTextPosition:
+        if position.line >= len(lines):
+            return ServerTextPosition(len(lines), 0)
+        line = lines[position.line]
+        if line.endswith("\n"):
+            line = line.removesuffix("\n").removesuffix("\r")
+        units = max(position.character, 0)
+        if self.encoding == types.PositionEncodingKind.Utf32 or line.isascii():
+            return ServerTextPosition(position.line, min(units, len(line)))
+        codec, size = ("utf-8", 1)
+        if self.encoding == types.PositionEncodingKind.Utf16:
+            codec, size = ("utf-16-le", 2)
+        before = line.encode(codec, "surrogatepass")[: units * size]
+        return ServerTextPosition(position.line, len(before.decode(codec, "ignore")))
+
+
+class _Workspace(Workspace):
+    """pygls's, of such documents and positions."""
+
+    def __init__(self, encoding: types.PositionEncodingKind, folders: Sequence[WorkspaceFolder]):
+        super().__init__(
+            None, position_encoding=encoding, workspace_folders=list(map(_folder, folders))
+        )
+        self._position_codec = _Codec(encoding)
+
+    def _create_text_document(
+        self,
+        doc_uri: str,
+        source: str | None = None,
+        version: int | None = None,
+        language_id: str | None = None,
+    ) -> TextDocument:
+        return _Document(
+            doc_uri,
+            source=source,
+            version=version,
+            language_id=language_id,
+            position_codec=self.position_codec,
+        )
+
+
+def _lines(text: str) -> list[str]:
+    *ended, last = text.split("\n")
+    lines = [f"{line}\n" for line in ended]
+    return [*lines, last] if last else lines
+
+
+def on_disk(path: Path) -> str | None:
+    """The text of a file; None: there is none that is a text and not too large. Blocks."""
+    try:
+        if not path.is_file() or path.stat().st_size > MAX_DOCUMENT_BYTES:
+            return None
+        return path.read_bytes().decode()
+    except (OSError, ValueError):
+        return None
+
+
+def _is_saved(path: Path, text: str) -> bool:
+    saved = on_disk(path)
+    return saved is not None and _plain(saved) == _plain(text)
+
+
+def _plain(text: str) -> str:
+    """A text but for how its lines end, and the last of them."""
+    text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    return text.removesuffix("\n")
+
+
+def _folder(folder: WorkspaceFolder) -> types.WorkspaceFolder:
+    return types.WorkspaceFolder(uri=folder.uri, name=folder.name or folder.uri)
+
+
+def _change(change: s.ContentChange) -> types.TextDocumentContentChangeEvent:
+    if change.range is UNSET:
+        return types.TextDocumentContentChangeWholeDocument(text=change.text)
+    start, end = change.range.start, change.range.end
+    return types.TextDocumentContentChangePartial(
+        text=change.text,
+        range=types.Range(
+            start=types.Position(line=start.line, character=start.character),
+            end=types.Position(line=end.line, character=end.character),
+        ),
+    )
+
+
+def _line_change(uri: str, change: s.ContentChange) -> LineChange | None:
+    if change.range is UNSET:
+        return None
+    first, last = change.range.start.line, change.range.end.line
+    return LineChange(uri, first, last, change.text.count("\n") - (last - first))
