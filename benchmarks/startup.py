@@ -15,6 +15,7 @@ from benchmarks.measuring import BARE, DAEMON, RUN, Driven, Figure, environment,
 START_LIMIT = 1.0
 RUN_LIMIT = 2.5
 PI_START_LIMIT = 0.3
+ACP_START_LIMIT = 1.05
 MEMORY_AT_START_MB = 35.0
 MEMORY_AFTER_PROMPT_MB = 60.0
 
@@ -22,6 +23,7 @@ MEMORY_AFTER_PROMPT_MB = 60.0
 def figures() -> Iterator[Figure]:
     with tempfile.TemporaryDirectory() as scratch:
         yield _start(scratch)
+        yield _acp_start(scratch)
         yield _whole_run(scratch)
         if command := os.environ.get("PI_BIN"):
             yield _start_beside_pi(scratch, shlex.split(command))
@@ -35,6 +37,20 @@ def _daemon_start(scratch: str) -> float:
     elapsed = time.perf_counter() - start
     driven.close()
     return elapsed
+
+
+def _acp_start(scratch: str) -> Figure:
+    def acp() -> float:
+        start = time.perf_counter()
+        driven = Driven([*DAEMON[:-1], "--acp"], environment(PI_CODING_AGENT_DIR=scratch))
+        driven.request(0, "initialize", {"protocolVersion": 1})
+        elapsed = time.perf_counter() - start
+        driven.close()
+        return elapsed
+
+    ours, native, ratio = paired_ratio(acp, lambda: _daemon_start(scratch), 15)
+    detail = f"{ours * 1000:.0f} ms against {native * 1000:.0f} ms"
+    return Figure("start to initialize, --acp / --stdio", ratio, ACP_START_LIMIT, "x", detail)
 
 
 def _start_beside_pi(scratch: str, command: list[str]) -> Figure:
