@@ -61,7 +61,9 @@ def test_staying_leaves_the_chat_as_it_is(stage: Stage, layout: str) -> None:
     screen.type("More to say")
     screen.wait_for("More to say")
     screen.type("<Esc>")
-    before = screen.wait("the end of Insert mode", lambda _: screen.nvim.api.get_mode()["mode"] == "n")
+    before = screen.wait(
+        "the end of Insert mode", lambda _: screen.nvim.api.get_mode()["mode"] == "n"
+    )
     screen.type(":qall<CR>")
     screen.wait_for("Quit and stop it")
     screen.type("s")
@@ -69,7 +71,10 @@ def test_staying_leaves_the_chat_as_it_is(stage: Stage, layout: str) -> None:
     assert screen.rows()[:-1] == before.split("\n")[:-1]
     # The chat is still known as such: it closes as a whole.
     screen.type(":Pi close<CR>")
-    screen.wait("that it is closed", lambda shown: "Working on it" not in shown and "More to say" not in shown)
+    screen.wait(
+        "that it is closed",
+        lambda shown: "Working on it" not in shown and "More to say" not in shown,
+    )
 
 
 def test_leaving_all_the_same_ends_the_daemon_and_its_run(stage: Stage) -> None:
