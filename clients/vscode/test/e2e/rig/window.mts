@@ -39,12 +39,12 @@ export class Window {
 
   /** Open a folder in a window of its own, and wait until one can work in it. */
   static async open(browser: Browser, server: Server, folder: string, look: Look = {}): Promise<Window> {
-    const viewport = { width: look.width ?? 1280, height: look.height ?? 800 };
-    const context = await browser.newContext({
-      viewport,
-      permissions: ["clipboard-read", "clipboard-write"],
-    });
+    // One for all windows: what the first has loaded of the workbench the next need not load again.
+    const context =
+      browser.contexts()[0] ??
+      (await browser.newContext({ permissions: ["clipboard-read", "clipboard-write"] }));
     const page = await context.newPage();
+    await page.setViewportSize({ width: look.width ?? 1280, height: look.height ?? 800 });
     page.setDefaultTimeout(PATIENCE);
     const window = new Window(page);
     await page.goto(`${server.url}/?folder=${encodeURIComponent(folder)}`, { waitUntil: "domcontentloaded" });
@@ -65,8 +65,8 @@ export class Window {
 
   /** Close it, as a person closes the tab: the workbench says goodbye, and its extension host ends. */
   async close(): Promise<void> {
-    for (const page of this.page.context().pages()) await page.goto("about:blank");
-    await this.page.context().close();
+    await this.page.goto("about:blank");
+    await this.page.close();
   }
 
   /** Run a command by its title in the command palette. */
