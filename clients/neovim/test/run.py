@@ -102,8 +102,9 @@ def main() -> int:
             file for folder in ("unit", "e2e") for file in picked(arguments, folder, "*_spec.lua")
         ]
         with ThreadPoolExecutor(2) as pool:
-            jobs = [pool.submit(run_lua, file, arguments, nvim) for file in files]
-            jobs.append(pool.submit(run_screens, arguments, nvim))
+            # The screens take longest: they begin, and all the others run beside them.
+            jobs = [pool.submit(run_screens, arguments, nvim)]
+            jobs += [pool.submit(run_lua, file, arguments, nvim) for file in files]
             for job in jobs:
                 good, bad, output = job.result()
                 passed, failed = passed + good, failed + bad

@@ -229,6 +229,7 @@ function M.finish(t)
   for _, buffer in ipairs(vim.api.nvim_list_bufs()) do
     vim.api.nvim_buf_delete(buffer, { force = true })
   end
+  vim.cmd.stopinsert()
   vim.cmd.cd("/")
   vim.fn.delete(t.home, "rf")
   if vim.v.errmsg ~= "" then

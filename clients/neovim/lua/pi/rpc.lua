@@ -220,13 +220,13 @@ function Connection:stop()
   self:notify("exit")
 end
 
----Wait until the process is gone, and end it by force if it is not in time.
+---Wait until the process is gone and who waited for it is told; end it by force if that takes longer.
 ---@param milliseconds integer
 function Connection:wait(milliseconds)
   vim.wait(milliseconds, function()
-    return self.client.is_closing()
+    return self.over
   end, 5)
-  if not self.client.is_closing() then
+  if not self.over then
     self.client.terminate()
   end
 end

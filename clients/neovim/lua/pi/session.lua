@@ -34,6 +34,7 @@
 ---@field message_limit? integer how many messages a snapshot has, where it is not the option's number
 ---@field private params table what it was begun with
 ---@field private seq integer the last event that subscribers have had
+---@field private drawn integer how many snapshots were told
 ---@field private held { seq: integer, event: table }[]? events that wait for a snapshot or for what was missed
 ---@field private subscribers table<integer, fun(event: table)>
 ---@field private next_subscriber integer
@@ -68,6 +69,7 @@ function Session.new(state, params, readonly, fresh)
     lost = false,
     params = params,
     seq = state.lastSeq,
+    drawn = 0,
     subscribers = {},
     next_subscriber = 1,
   }, Session)
@@ -171,8 +173,10 @@ end
 ---@private
 function Session:_catch_up()
   self.held = self.held or {}
+  local drawn = self.drawn
   self:request("session/events", { sinceSeq = self.seq, epoch = self.state.epoch }, function(err, result)
-    if self.closed then
+    if self.closed or drawn ~= self.drawn then
+      -- Everybody has drawn anew meanwhile: what was missed is in that.
       return
     elseif err or not result.complete then
       return self:_snapshot(1)
@@ -228,6 +232,7 @@ function Session:_snapshot(try, callback)
       local live = state.live
       state.live = nil
       self.state, self.queue, self.seq = state, state.queue, messages.lastSeq
+      self.drawn = self.drawn + 1
       self:emit({
         type = "client_snapshot",
         messages = messages.messages,

@@ -292,7 +292,7 @@ test("a selection within a line is attached as it is, by its mapping", function(
   local session = t:session()
   vim.cmd.edit(t:write("valve.txt", "The valve is red.\n"))
   vim.keymap.set("x", "gs", "<Plug>(pi-attach)", { buffer = true })
-  vim.api.nvim_feedkeys("wvegs", "xt", false)
+  vim.api.nvim_feedkeys(vim.keycode("<Esc>") .. "wvegs", "xt", false)
   local attached = require("pi.chat").of(session).prompt.attached
   t.wait("the attachment", function()
     return attached[1]
