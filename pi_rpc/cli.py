@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import NoReturn
 
 from pi_rpc import __version__
-from pi_rpc.headless.arguments import add_export_options, add_run_options, add_sessions_command
+from pi_rpc.cli_options import add_export_options, add_run_options, add_sessions_command
 
 __all__ = ["main", "parse"]
 
