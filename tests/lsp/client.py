@@ -14,7 +14,7 @@ from typing import Any
 from tests.e2e.editor import DEADLINE_S, call, hold, say
 from tests.warm import Daemon, start_daemon
 
-__all__ = ["DEADLINE_S", "FULL", "Editor", "call", "hold", "lsp", "say"]
+__all__ = ["ABLE", "DEADLINE_S", "FULL", "Editor", "call", "hold", "lsp", "say"]
 
 Frame = dict[str, Any]
 
@@ -37,6 +37,9 @@ class Editor:
         self.frames: list[Frame] = []
         self.buffers: dict[str, tuple[int, str]] = {}
         self.encoding = "utf-16"
+        self.initialized: Frame = {}
+        """The result of ``initialize``."""
+        self._last_id = -1
         self.answers: dict[str, Callable[[Frame], Any]] = {
             "window/workDoneProgress/create": lambda params: None,
             "window/showDocument": lambda params: {"success": True},
@@ -59,7 +62,7 @@ class Editor:
 
     def begin(self, method: str, params: Any = None) -> int:
         """Send a request; its id."""
-        self._last_id = getattr(self, "_last_id", -1) + 1
+        self._last_id += 1
         self.send(id=self._last_id, method=method, params=params)
         return self._last_id
 
@@ -247,7 +250,7 @@ def lsp(
     process = start_daemon(["--lsp", *arguments], cwd=home, env=env, warm=warm)
     try:
         editor = Editor(process, home)
-        editor.initialized = editor.ask(  # type: ignore[attr-defined]
+        editor.initialized = editor.ask(
             "initialize",
             {
                 "processId": process_id or os.getpid(),
