@@ -219,9 +219,12 @@ async def _carried_out(
                 stop = AbortController()
                 work.stops_by(stop.abort)
                 failure = await hosted.harness.extensions.run(*command, stop.signal)
-                if failure is not None and not work.cancelled:
-                    raise HarnessError("providerError", failure)
-                return s.Done(session_id=hosted.id, stop_reason="stop")
+                if failure is None or work.cancelled:
+                    return s.Done(
+                        session_id=hosted.id, stop_reason="aborted" if work.cancelled else "stop"
+                    )
+                # The person was told of it already.
+                return s.Done(session_id=hosted.id, stop_reason="error", error_message=failure)
             said = await hosted.expanded(said)
             await hosted.harness.wait_for_idle()
             await anyio.lowlevel.checkpoint_if_cancelled()

@@ -81,7 +81,8 @@ class Editor:
         assert size, "the server has ended"
         frame: Frame = json.loads(self.process.stdout.read(size))
         self.frames.append(frame)
-        if "method" in frame and "id" in frame:
+        assert self.process.stdin is not None
+        if "method" in frame and "id" in frame and not self.process.stdin.closed:
             self._answer(frame)
         return frame
 

@@ -1,0 +1,357 @@
+"""What a person has pi do from an editor that speaks LSP: code actions, commands, progress, hover,
+questions and answers."""
+
+import json
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.editor import session_files, stored_messages
+from tests.lsp.client import ABLE, FULL, Editor, call, command, hold, lsp, say
+from tests.lsp.test_editing import DIAGNOSTIC, SOURCE, at
+
+Frame = dict[str, Any]
+LONG = "It doubles.\n\nAnd it does so by adding."
+
+
+def titles(editor: Editor, uri: str, line: int = 1, **context: Any) -> list[str]:
+    return [each["title"] for each in editor.actions(uri, line, **context)]
+
+
+# --- code actions --------------------------------------------------------------------------------
+
+
+def test_code_actions_are_offered_for_what_is_wrong_and_what_is_selected(tmp_path: Path) -> None:
+    every = ["Fix with pi", "Explain with pi", "Ask pi…"]
+    with lsp(tmp_path) as editor:
+        uri = editor.open("app.py", SOURCE)
+        found = editor.actions(uri, 1, diagnostics=[DIAGNOSTIC])
+        assert [each["title"] for each in found] == every
+        assert [each["kind"] for each in found] == ["quickfix", "source", "source"]
+        assert found[0]["diagnostics"][0]["message"] == DIAGNOSTIC["message"]
+        assert [each["title"] for each in editor.actions(uri, 0, to=1)] == every
+        assert editor.actions(uri, 0, to=1)[0]["kind"] == "refactor.rewrite"
+        # A lamp on every line would be no help.
+        assert titles(editor, uri, triggerKind=2) == []
+        assert titles(editor, uri, triggerKind=1) == every
+        assert titles(editor, uri, only=["quickfix"], diagnostics=[DIAGNOSTIC]) == every[:1]
+        assert titles(editor, uri, only=["refactor"]) == every[:1]
+        assert titles(editor, uri, only=["source"]) == every[1:]
+        assert titles(editor, uri, only=["source.organizeImports"]) == []
+
+
+def test_an_editor_without_code_action_literals_is_given_commands(tmp_path: Path) -> None:
+    with lsp(tmp_path, able={}) as editor:
+        uri = editor.open("app.py", SOURCE)
+        found = editor.actions(uri, 1, diagnostics=[DIAGNOSTIC])
+        assert [each["command"] for each in found] == ["pi.fix", "pi.explain", "pi.ask"]
+
+
+# --- answers -------------------------------------------------------------------------------------
+
+
+def test_an_explanation_is_shown_as_a_document_that_only_its_reader_can_read(
+    tmp_path: Path,
+) -> None:
+    with lsp(tmp_path, [[say(LONG)]]) as editor:
+        uri = editor.open("app.py", SOURCE)
+        accepted = editor.act("Explain with pi", uri, 1)
+        assert list(accepted) == ["sessionId"]
+        shown = editor.called("window/showDocument")
+        path = Path(shown["uri"].removeprefix("file://"))
+        assert path.read_text() == f"# Explain app.py:2\n\n{LONG}\n"
+        assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+        editor.end()
+        assert not path.exists()
+
+
+@pytest.mark.parametrize("answer", [{"success": False}, None])
+def test_an_editor_that_shows_no_document_is_told_where_it_is(
+    answer: Frame | None, tmp_path: Path
+) -> None:
+    able = ABLE if answer else {**ABLE, "window": {}}
+    with lsp(tmp_path, [[say(LONG)]], able=able) as editor:
+        editor.answers["window/showDocument"] = lambda params: answer
+        editor.command("pi.prompt", "what", "is this?")
+        text = editor.called("window/showMessage")["message"]
+        assert text.startswith("It doubles.\nThe whole answer: ")
+        assert LONG in Path(text.rpartition(": ")[2]).read_text()
+        if answer is None:
+            assert not editor.all("window/showDocument")
+
+
+def test_a_question_is_written_in_a_document_and_sent_from_there(tmp_path: Path) -> None:
+    with lsp(tmp_path, [[say("Yes.")]]) as editor:
+        uri = editor.open("app.py", SOURCE)
+        asked = editor.act("Ask pi…", uri, 0)["uri"]
+        assert editor.called("window/showDocument")["uri"] == asked
+        path = Path(asked.removeprefix("file://"))
+        text = path.read_text() + "Is this right?\n"
+        editor.open(str(path), text)
+        assert titles(editor, asked, 0) == ["Send to pi"]
+        editor.act("Send to pi", asked)
+        assert editor.called("window/showMessage")["message"] == "Yes."
+    (stored,) = session_files(tmp_path)
+    said = json.dumps(stored_messages(stored)[0])
+    assert "Is this right?" in said
+    assert "def double(x):" in said
+    assert "Write it here" not in said
+
+
+def test_a_model_that_fails_is_told(tmp_path: Path) -> None:
+    failing = {"error": {"message": "it broke", "status": 400}}
+    with lsp(tmp_path, [[failing]]) as editor:
+        done = editor.command("pi.prompt", {"text": "go", "wait": True})
+        assert done["stopReason"] == "error"
+        (message,) = editor.all("window/showMessage")
+        assert (message["type"], "it broke" in message["message"]) == (1, True)
+        assert editor.until_progress("end")["value"]["message"].startswith("failed: ")
+
+
+def test_a_session_without_a_model_refuses_and_says_so(tmp_path: Path) -> None:
+    with lsp(tmp_path, (), "--model", "anthropic/none-such") as editor:
+        answer = editor.answer(
+            editor.begin("workspace/executeCommand", command("pi.prompt", "hello"))
+        )
+        assert answer["error"]["code"] in {-32602, -32803}
+        assert answer["error"]["message"] == editor.called("window/showMessage")["message"]
+
+
+# --- progress, and stopping ----------------------------------------------------------------------
+
+
+def test_progress_says_what_is_done_and_ends_once(tmp_path: Path) -> None:
+    with lsp(tmp_path, [[call("bash", command="true")], [say("ok")]], *FULL) as editor:
+        editor.command("pi.prompt", "go")
+        token = editor.until_progress("end")["token"]
+        assert editor.called("window/workDoneProgress/create") == {"token": token}
+        values = editor.progress()
+        assert values[0]["kind"] == "begin"
+        assert (values[0]["title"], values[0]["cancellable"]) == ("pi: go", True)
+        reports = [each["message"] for each in values if each["kind"] == "report"]
+        assert any("true" in each for each in reports)
+        assert values[-1] == {"kind": "end", "message": "done"}
+        editor.end()
+        kinds = [each["kind"] for each in editor.progress()]
+        assert (kinds.count("begin"), kinds.count("end")) == (1, 1)
+
+
+def test_cancelling_the_progress_stops_the_run(tmp_path: Path) -> None:
+    with lsp(tmp_path, [[say("half"), hold()]]) as editor:
+        editor.command("pi.prompt", "go")
+        token = editor.until_progress("report")["token"]
+        editor.tell("window/workDoneProgress/cancel", {"token": token})
+        assert editor.until_progress("end")["value"]["message"] == "stopped"
+
+
+def test_a_command_with_a_token_of_the_editors_is_answered_when_it_has_ended(
+    tmp_path: Path,
+) -> None:
+    with lsp(tmp_path, [[say("fine")]]) as editor:
+        done = editor.command("pi.prompt", "go", workDoneToken=7)
+        assert (done["stopReason"], done["text"]) == ("stop", "fine")
+        assert {each["token"] for each in editor.all("$/progress")} == {7}
+        assert editor.progress()[-1]["kind"] == "end"
+        assert not editor.all("window/workDoneProgress/create")
+
+
+def test_cancelling_a_command_that_waits_stops_what_it_began(tmp_path: Path) -> None:
+    with lsp(tmp_path, [[say("half"), hold()]]) as editor:
+        request = editor.begin(
+            "workspace/executeCommand", command("pi.prompt", {"text": "go", "wait": True})
+        )
+        editor.until_progress("report")
+        editor.tell("$/cancelRequest", {"id": request})
+        assert editor.answer(request)["result"]["stopReason"] == "aborted"
+
+
+def test_stop_ends_what_goes_on_and_what_waits(tmp_path: Path) -> None:
+    with lsp(tmp_path, [[say("half"), hold()], [say("never")]]) as editor:
+        waiting = {"text": "go", "wait": True}
+        first, second = (
+            editor.begin("workspace/executeCommand", command("pi.prompt", waiting)) for _ in "ab"
+        )
+        editor.until_progress("report")
+        editor.command("pi.stop")
+        for request in (first, second):
+            assert editor.answer(request)["result"]["stopReason"] == "aborted"
+    (path,) = session_files(tmp_path)
+    assert [each["role"] for each in stored_messages(path)] == ["user", "assistant"]
+
+
+def test_prompts_run_one_after_the_other_each_with_its_own_answer(tmp_path: Path) -> None:
+    with lsp(tmp_path, [[say("one")], [say("two")]]) as editor:
+        waiting = {"text": "go", "wait": True}
+        begun = [
+            editor.begin("workspace/executeCommand", command("pi.prompt", waiting)) for _ in "ab"
+        ]
+        assert [editor.answer(each)["result"]["text"] for each in begun] == ["one", "two"]
+
+
+def test_steering_reaches_the_run_that_goes_on(tmp_path: Path) -> None:
+    replies = [[{"delayMs": 100}, call("ls")], [say("steered")]]
+    with lsp(tmp_path, replies, *FULL) as editor:
+        request = editor.begin(
+            "workspace/executeCommand", command("pi.prompt", {"text": "go", "wait": True})
+        )
+        editor.until_progress("report")
+        editor.command("pi.steer", "this way")
+        assert editor.answer(request)["result"]["text"] == "steered"
+    (path,) = session_files(tmp_path)
+    assert "this way" in json.dumps(stored_messages(path))
+
+
+# --- hover ---------------------------------------------------------------------------------------
+
+
+def hovered(editor: Editor, uri: str, line: int) -> str | None:
+    params = {"textDocument": {"uri": uri}, "position": {"line": line, "character": 0}}
+    found = editor.ask("textDocument/hover", params)
+    return None if found is None else str(found["contents"]["value"])
+
+
+def test_hover_on_a_running_region_says_what_goes_on_and_moves_with_it(tmp_path: Path) -> None:
+    with lsp(tmp_path, [[say("hm"), hold()]]) as editor:
+        uri = editor.open("app.py", SOURCE)
+        assert hovered(editor, uri, 1) is None
+        editor.act("Fix with pi", uri, 1)
+        editor.until_progress("report")
+        said = hovered(editor, uri, 1)
+        assert said is not None
+        assert said.startswith("**pi** · Fix app.py:2 · ")
+        assert hovered(editor, uri, 0) is None
+        editor.change(uri, {"range": at(0, 0, 0), "text": "\n\n"}, text=f"\n\n{SOURCE}")
+        assert hovered(editor, uri, 1) is None
+        assert hovered(editor, uri, 3) is not None
+        assert titles(editor, uri, 3)[0] == "Stop pi"
+        editor.act("Stop pi", uri, 3)
+        editor.until_progress("end")
+        assert hovered(editor, uri, 3) is None
+
+
+# --- questions -----------------------------------------------------------------------------------
+
+ASKING = """
+def setup(api):
+    async def ask(arguments):
+        sure = await api.ui.confirm("Really?")
+        which = await api.ui.choose("Which?", ["a", "b"])
+        named = await api.ui.enter("Name?")
+        api.ui.notify(f"{sure} {which} {named}", "warning")
+    api.command("ask", "Asks", ask)
+"""
+
+
+@pytest.mark.parametrize(("button", "made"), [("Allow", True), ("Reject", False)])
+def test_permission_is_asked_for_in_a_message(button: str, made: bool, tmp_path: Path) -> None:
+    with lsp(tmp_path, [[call("bash", command="touch made")], [say("ok")]]) as editor:
+        offered: list[str] = []
+
+        def first(params: Frame) -> Frame:
+            offered.extend(each["title"] for each in params["actions"])
+            wanted = [e for e in params["actions"] if e["title"].startswith(button)]
+            return dict(wanted[0])
+
+        editor.answers["window/showMessageRequest"] = first
+        editor.command("pi.prompt", {"text": "go", "wait": True})
+        asked = editor.called("window/showMessageRequest")
+        assert (asked["type"], "$ touch made" in asked["message"]) == (2, True)
+        assert len(offered) >= 2
+        assert (editor.project / "made").exists() is made
+
+
+def test_an_editor_that_asks_nobody_permits_nothing(tmp_path: Path) -> None:
+    with lsp(tmp_path, [[call("bash", command="touch made")], [say("ok")]]) as editor:
+        editor.command("pi.prompt", {"text": "go", "wait": True})
+        assert not (editor.project / "made").exists()
+        assert len(editor.all("window/showMessageRequest")) == 1
+
+
+def test_what_an_extension_asks_is_asked_in_messages(tmp_path: Path) -> None:
+    (tmp_path / "extensions-py").mkdir()
+    (tmp_path / "extensions-py" / "asking.py").write_text(ASKING)
+    with lsp(tmp_path, [[say("ok")]]) as editor:
+        editor.answers["window/showMessageRequest"] = lambda params: params["actions"][0]
+        editor.command("pi.prompt", {"text": "/ask", "wait": True})
+        said = [each["message"] for each in editor.all("window/showMessage")]
+        assert said == ["True a None"]
+
+
+# --- the session ---------------------------------------------------------------------------------
+
+
+def test_a_model_is_picked_by_name_or_from_a_message(tmp_path: Path) -> None:
+    with lsp(tmp_path, [[say("ok")]]) as editor:
+        editor.answers["window/showMessageRequest"] = lambda params: params["actions"][0]
+        picked = editor.command("pi.pickModel")
+        assert picked["model"].startswith("scripted/")
+        assert editor.command("pi.pickModel", picked["model"])["model"] == picked["model"]
+        editor.answers["window/showMessageRequest"] = lambda params: None
+        assert editor.command("pi.pickModel") is None
+
+
+def test_a_new_session_begins_with_nothing_and_compacting_nothing_says_so(tmp_path: Path) -> None:
+    with lsp(tmp_path, [[say("one")], [say("two")]]) as editor:
+        first = editor.command("pi.prompt", {"text": "go", "wait": True})["sessionId"]
+        second = editor.command("pi.newSession")["sessionId"]
+        assert second != first
+        assert editor.command("pi.prompt", {"text": "go", "wait": True})["sessionId"] == second
+        done = editor.command("pi.compact", {"wait": True})
+        assert done["stopReason"] == "error"
+        assert editor.all("window/showMessage")[-1]["message"] == done["errorMessage"]
+    assert len(session_files(tmp_path)) == 2
+
+
+def test_the_conversation_is_compacted(tmp_path: Path) -> None:
+    (tmp_path / "settings.json").write_text('{"compaction": {"keepRecentTokens": 5}}')
+    replies = [[say("Well, one.")], [say("And a two.")], [say("A summary.")]]
+    with lsp(tmp_path, replies) as editor:
+        for _ in range(2):
+            editor.command("pi.prompt", {"text": "go", "wait": True})
+        done = editor.command("pi.compact", {"wait": True})
+        assert done["stopReason"] == "stop"
+        assert "A summary." in done["text"]
+
+
+def test_a_plugin_that_asks_for_events_hears_the_native_ones(tmp_path: Path) -> None:
+    options = {"agentEvents": True, "session": {"permissionMode": "full"}}
+    with lsp(tmp_path, [[call("ls")], [say("ok")]], options=options) as editor:
+        done = editor.command("pi.prompt", {"text": "go", "wait": True})
+        editor.end()
+        told = editor.all("agent/event")
+        assert {each["sessionId"] for each in told} == {done["sessionId"]}
+        assert [each["seq"] for each in told] == list(range(1, len(told) + 1))
+        types = [each["event"]["type"] for each in told]
+        assert types.count("agent_settled") == 1
+        assert {"tool_execution_start", "message_update", "message_end"} <= set(types)
+
+
+def test_nobody_else_hears_them(tmp_path: Path) -> None:
+    with lsp(tmp_path, [[say("ok")]]) as editor:
+        editor.command("pi.prompt", {"text": "go", "wait": True})
+        editor.end()
+        assert not editor.all("agent/event")
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        command("pi.what"),
+        command("pi.prompt"),
+        command("pi.prompt", ""),
+        command("pi.prompt", 3),
+        command("pi.prompt", {"text": 3}),
+        command("pi.fix"),
+        command("pi.fix", {"uri": "untitled:1"}),
+        command("pi.send", {"uri": "file:///none"}),
+        {"command": 3},
+    ],
+    ids=json.dumps,
+)
+def test_commands_that_make_no_sense_are_refused(params: Frame, tmp_path: Path) -> None:
+    with lsp(tmp_path, [[say("ok")]]) as editor:
+        answer = editor.answer(editor.begin("workspace/executeCommand", params))
+        assert answer["error"]["code"] == -32602
+        assert not session_files(tmp_path)
