@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 
 import anyio
+import anyio.lowlevel
 
 from pi_rpc.acp import shapes as s
 from pi_rpc.acp.commands import available
@@ -22,13 +23,14 @@ from pi_rpc.host.outlet import EventOutlet, EventPreferences, Numbered, Ticker
 from pi_rpc.host.services import Services
 from pi_rpc.jsonrpc.backlog import Backlog, is_crowded, share_of
 from pi_rpc.jsonrpc.peer import Peer
-from pi_rpc.protocol.encode import encode_notification
 
 __all__ = ["SessionStream"]
 
 _log = logging.getLogger("pi_rpc.acp")
 
 _MIN_INTERVAL_MS = 16.0
+_UPDATES_PER_TURN = 64
+"""So many updates of a history are made before others get their turn."""
 _LEVELS = {"error": logging.ERROR, "warning": logging.WARNING, "info": logging.INFO}
 
 
@@ -49,7 +51,7 @@ class SessionStream:
         self._hosted = hosted
         self._peer = peer
         self._sources = sources
-        self._held: list[bytes] | None = []
+        self._held: list[s.Update] | None = []
         self._released = anyio.Event()
         self._backlog = Backlog(peer)
         self.updates = Updates(
@@ -98,14 +100,16 @@ class SessionStream:
     def tell(self, update: s.Update) -> None:
         """Send an update of our own, after everything that was said before."""
         self._outlet.flush()
-        self._pass_on([self._frame(update)])
+        self._pass_on([update])
 
     async def replay(self, updates: Iterable[s.Update]) -> None:
         """Send what was said long ago, though the session is held."""
-        for update in updates:
-            self._send([self._frame(update)])
+        for number, update in enumerate(updates, 1):
+            self._send([update])
             if is_crowded(self._peer):
                 await self._peer.drained()
+            if number % _UPDATES_PER_TURN == 0:
+                await anyio.lowlevel.checkpoint()
 
     # --- inside ----------------------------------------------------------------------------------
 
@@ -116,23 +120,20 @@ class SessionStream:
         self._outlet.take(events)
 
     def _deliver(self, numbered: Sequence[Numbered]) -> None:
-        frames = [self._frame(update) for _, event in numbered for update in self.updates.of(event)]
-        if frames:
-            self._pass_on(frames)
+        self._pass_on([update for _, event in numbered for update in self.updates.of(event)])
 
-    def _pass_on(self, frames: list[bytes]) -> None:
+    def _pass_on(self, updates: Sequence[s.Update]) -> None:
         if self._held is not None:
-            self._held += frames
+            self._held += updates
         else:
-            self._send(frames)
+            self._send(updates)
 
-    def _send(self, frames: Sequence[bytes]) -> None:
-        self._peer.send_frames(frames)
-        self._backlog.sent(sum(map(len, frames)))
-
-    def _frame(self, update: s.Update) -> bytes:
-        params = s.SessionUpdate(session_id=self._hosted.id, update=update)
-        return encode_notification("session/update", params)
+    def _send(self, updates: Sequence[s.Update]) -> None:
+        before = self._peer.sent_bytes
+        for update in updates:
+            params = s.SessionUpdate(session_id=self._hosted.id, update=update)
+            self._peer.notify("session/update", params)
+        self._backlog.sent(self._peer.sent_bytes - before)
 
     async def _pressure(self) -> None:
         if self._held is not None:

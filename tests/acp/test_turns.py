@@ -1,8 +1,11 @@
 """A turn: what is heard of it, in which order, why it ended; cancelling; exactly one answer."""
 
+import array
+import fcntl
 import json
 import os
 import signal
+import termios
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +19,8 @@ from tests.acp.client import FULL, Client, acp, call, hold, said, say, text
 from tests.acp.schema import Frame
 
 ALLOW = {"outcome": {"outcome": "selected", "optionId": "allow"}}
+FULL_PIPE = 60_000
+"""Bytes, of the 64 Ki that a pipe takes."""
 DISMISSED = {"outcome": {"outcome": "cancelled"}}
 
 
@@ -365,3 +370,41 @@ def test_extras_of_ours_are_announced_and_work(tmp_path: Path) -> None:
         client.tell("_pi/unknown")
         client.tell("unknown")
         assert client.ask("session/list")["sessions"] != []
+
+
+def unread_bytes(client: Client) -> int:
+    """How much the agent has written that was not taken out of the pipe."""
+    waiting = array.array("i", [0])
+    assert client.process.stdout is not None
+    fcntl.ioctl(client.process.stdout.fileno(), termios.FIONREAD, waiting)
+    return waiting[0]
+
+
+def test_a_client_that_does_not_read_can_cancel_and_holds_nobody_up(tmp_path: Path) -> None:
+    endless = {"repeatText": "many words of one reply ", "count": 400_000}
+    with acp(tmp_path, [[endless], [say("short")]]) as client:
+        session = client.new()
+        number = client.begin("session/prompt", sessionId=session, prompt=text("go"))
+        client.until("agent_message_chunk")
+        process = psutil.Process(client.process.pid)
+        before = process.memory_info().rss
+        while unread_bytes(client) < FULL_PIPE:
+            pass
+        unread = client.begin("session/list")
+        client.tell("session/cancel", sessionId=session)
+        after = client.begin("session/prompt", sessionId=session, prompt=text("and now?"))
+        assert client.answer(number)["result"] == {"stopReason": "cancelled"}
+        assert client.answer(after)["result"] == {"stopReason": "end_turn"}
+        assert "result" in client.answer(unread)
+        assert process.memory_info().rss - before < 64 * 1024 * 1024
+
+
+def test_text_that_is_no_unicode_hides_no_update(tmp_path: Path) -> None:
+    name = os.fsdecode(b"caf\xe9.txt")
+    with acp(tmp_path, [[call("bash", command="ls")], [say("done")]], *FULL) as client:
+        (client.project / name).write_text("x")
+        session = client.new()
+        assert client.prompt(session, "go") == "end_turn"
+        assert [each["status"] for each in client.updates(session) if "status" in each][-1] == (
+            "completed"
+        )
