@@ -8,7 +8,6 @@ tried on a command, and everything that may go on is ended by the end of input.
 import json
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -21,6 +20,7 @@ import pytest
 
 from tests.acp.client import DEADLINE_S, Client, call, hold, say, text
 from tests.server import test_table_of_ends as native
+from tests.warm import start_daemon
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="watched over on Linux alone")
 
@@ -121,7 +121,7 @@ ENDS: dict[str, Callable[[Ending], None]] = {
 
 @contextmanager
 def agent(home: Path, replies: list[list[dict[str, Any]]]) -> Iterator[Ending]:
-    """One that has said something in a session; started cold, as editors do."""
+    """One that has said something in a session."""
     (home / "extensions-py").mkdir()
     (home / "extensions-py" / "asking.py").write_text(native.ASKING)
     (home / "settings.json").write_text(json.dumps({"compaction": {"keepRecentTokens": 5}}))
@@ -129,13 +129,7 @@ def agent(home: Path, replies: list[list[dict[str, Any]]]) -> Iterator[Ending]:
     steps = [{"steps": each} for each in [[say("warm")], *replies]]
     (home / "script.json").write_text(json.dumps({"replies": steps}))
     environment = {"PI_CODING_AGENT_DIR": str(home), "PI_RPC_SCRIPT": str(home / "script.json")}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "pi_rpc", "--acp"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        cwd=home,
-        env={**os.environ, **environment},
-    )
+    process = start_daemon(["--acp"], cwd=home, env={**os.environ, **environment})
     try:
         client = Client(process, home)
         client.ask("initialize", protocolVersion=1, clientCapabilities=CAPABILITIES)

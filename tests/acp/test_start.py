@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pi_rpc.cli import parse
-from tests.acp.client import acp, say
+from tests.acp.client import FULL, acp, call, said, say, text
 
 HEAVY = {"asyncio", "anyio", "httpx", "pydantic", "acp", "pi_rpc.host", "pi_rpc.harness"}
 INITIALIZE = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": 1}}
@@ -112,3 +112,16 @@ def test_odd_frames_do_no_harm(tmp_path: Path) -> None:
         assert client.prompt(session, "still there?") == "end_turn"
         errors = {each["id"]: each["error"]["code"] for each in client.frames if "error" in each}
         assert errors == {None: -32600, 1000.0: -32602, 1001: -32602}
+
+
+def test_with_drain_the_end_of_input_lets_turns_finish(tmp_path: Path) -> None:
+    replies = [[say("one")], [call("bash", command="echo two")], [say("three")]]
+    with acp(tmp_path, replies, *FULL, "--drain") as client:
+        session = client.new()
+        turns = [
+            client.begin("session/prompt", sessionId=session, prompt=text("go")) for _ in range(2)
+        ]
+        assert client.end() == 0
+        ended = [client.answer(each)["result"] for each in turns]
+        assert ended == [{"stopReason": "end_turn"}] * 2
+        assert said(client.updates(session)) == "onethree"
