@@ -80,6 +80,11 @@ $(VENV)/.neovim: scripts/neovim-install.sh $(wildcard scripts/neovim-*.txt) | $(
 	sh scripts/neovim-install.sh '$(PYTHON)' $(VENV)/neovim
 	@touch $@
 
+# An editor that speaks to the language server as it comes.
+$(VENV)/.emacs: scripts/emacs-install.sh | $(BIN)/python
+	sh scripts/emacs-install.sh
+	@touch $@
+
 run: $(VENV)/.run
 	@$(BIN)/pi-rpc demo --install $(if $(MODEL),--model $(MODEL))
 
@@ -87,8 +92,9 @@ test: lint
 	$(TESTS) -m 'not model'
 
 # Nothing is skipped here: what a test needs is installed, or the test fails.
-test-all: lint $(VENV)/.model $(VENV)/.pi $(VENV)/.mock $(VENV)/.checks
-	PI_RPC_REQUIRE_MODEL=1 PI_RPC_REQUIRE_NODE=1 PI_RPC_REQUIRE_PI=1 PI_BIN='$(PI_BIN)' \
+test-all: lint $(VENV)/.model $(VENV)/.pi $(VENV)/.mock $(VENV)/.checks $(VENV)/.neovim $(VENV)/.emacs
+	PI_RPC_REQUIRE_MODEL=1 PI_RPC_REQUIRE_NODE=1 PI_RPC_REQUIRE_PI=1 PI_RPC_REQUIRE_EDITORS=1 \
+		PI_BIN='$(PI_BIN)' NEOVIM='$(abspath $(VENV))/neovim' \
 		AIMOCK_CLI='$(AIMOCK_CLI)' NODE_CHECKS='$(abspath $(VENV))/checks/node_modules' \
 		$(TESTS)
 	$(MAKE) --no-print-directory test-vscode
