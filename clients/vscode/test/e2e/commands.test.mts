@@ -286,3 +286,28 @@ scene(
     assert.doesNotMatch(await window.page.content(), /sk-not-a-real-key/);
   },
 );
+
+scene(
+  "two sessions run at once, in the side bar and in a tab, each with its own words",
+  { replies: [[{ text: "I am at it." }, { delayMs: 3_600_000 }]] },
+  async ({ window }) => {
+    const chatAt = (place: number) =>
+      window.page.frameLocator(`iframe.webview.ready >> nth=${place}`).frameLocator("iframe#active-frame");
+    const seen = async (...texts: string[]): Promise<boolean> => {
+      const logs = [0, 1].map((place) => chatAt(place).getByRole("log"));
+      const said = await Promise.all(logs.map((log) => log.textContent({ timeout: 2_000 }).catch(() => "")));
+      return said.some((log) => texts.every((text) => log?.includes(text)));
+    };
+    const first = await window.openChat();
+    await first.send("Mend the pump");
+    await until("the first session runs", () => seen("Mend the pump", "I am at it."));
+    await window.run("pi: New Session in an Editor Tab");
+    await window.tab(/^pi/).waitFor();
+    const second = chatAt(1).getByRole("textbox", { name: "Message to pi" });
+    await second.fill("Paint the pump");
+    await second.press("Enter");
+    await until("the second session runs", () => seen("Paint the pump", "I am at it."));
+    await first.running();
+    assert.ok(!(await seen("Paint the pump", "Mend the pump")), "each chat shows its own");
+  },
+);
