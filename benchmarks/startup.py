@@ -5,9 +5,10 @@ import json
 import os
 import shlex
 import subprocess
+import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from benchmarks.measuring import BARE, DAEMON, RUN, Driven, Figure, environment, paired_ratio, timed
@@ -15,15 +16,21 @@ from benchmarks.measuring import BARE, DAEMON, RUN, Driven, Figure, environment,
 START_LIMIT = 1.0
 RUN_LIMIT = 2.5
 PI_START_LIMIT = 0.3
+LSP_START_LIMIT = 1.3
 ACP_START_LIMIT = 1.05
 MEMORY_AT_START_MB = 35.0
 MEMORY_AFTER_PROMPT_MB = 60.0
+BARE_PYGLS = [
+    *(sys.executable, "-c"),
+    "from pygls.lsp.server import LanguageServer; LanguageServer('bare', '1').start_io()",
+]
 
 
 def figures() -> Iterator[Figure]:
     with tempfile.TemporaryDirectory() as scratch:
         yield _start(scratch)
         yield _acp_start(scratch)
+        yield _lsp_start(scratch)
         yield _whole_run(scratch)
         if command := os.environ.get("PI_BIN"):
             yield _start_beside_pi(scratch, shlex.split(command))
@@ -51,6 +58,36 @@ def _acp_start(scratch: str) -> Figure:
     ours, native, ratio = paired_ratio(acp, lambda: _daemon_start(scratch), 15)
     detail = f"{ours * 1000:.0f} ms against {native * 1000:.0f} ms"
     return Figure("start to initialize, --acp / --stdio", ratio, ACP_START_LIMIT, "x", detail)
+
+
+def _lsp_start(scratch: str) -> Figure:
+    def initialized(command: Sequence[str]) -> float:
+        params = {"processId": None, "rootUri": None, "capabilities": {}}
+        frame = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}
+        body = json.dumps(frame).encode()
+        start = time.perf_counter()
+        process = subprocess.Popen(
+            command,
+            env=environment(PI_CODING_AGENT_DIR=scratch),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
+        process.stdin.flush()
+        while not process.stdout.readline().startswith(b"Content-Length"):
+            pass
+        elapsed = time.perf_counter() - start
+        process.kill()
+        process.communicate()
+        return elapsed
+
+    ours, bare, ratio = paired_ratio(
+        lambda: initialized([*DAEMON[:-1], "--lsp"]), lambda: initialized(BARE_PYGLS), 7
+    )
+    detail = f"{ours * 1000:.0f} ms against {bare * 1000:.0f} ms"
+    return Figure("start to initialize, --lsp / a bare pygls", ratio, LSP_START_LIMIT, "x", detail)
 
 
 def _start_beside_pi(scratch: str, command: list[str]) -> Figure:
