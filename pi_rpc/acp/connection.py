@@ -36,15 +36,15 @@ from pi_rpc.protocol.decode import decode_params
 from pi_rpc.protocol.errors import ERRORS, ProtocolError
 from pi_rpc.session.storage import SessionError
 
-__all__ = ["AUTH_REQUIRED", "Connection", "Feature"]
+__all__ = ["Connection", "Feature"]
 
 _log = logging.getLogger("pi_rpc.acp")
 
-AUTH_REQUIRED = -32000
+_AUTH_REQUIRED = -32000
 _NOT_FOUND = -32002
 _CODES = {
-    "authRequired": AUTH_REQUIRED,
-    "modelRequired": AUTH_REQUIRED,
+    "authRequired": _AUTH_REQUIRED,
+    "modelRequired": _AUTH_REQUIRED,
     "sessionNotFound": _NOT_FOUND,
     "entryNotFound": _NOT_FOUND,
 }

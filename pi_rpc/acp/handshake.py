@@ -14,6 +14,8 @@ from pi_rpc.wire import Wire
 
 __all__ = [
     "EXTRAS",
+    "KEYS",
+    "PROTOCOL_VERSION",
     "ClientCapabilities",
     "InitializeParams",
     "Meta",

@@ -82,9 +82,8 @@ def _options(offered: Sequence[PermissionOption]) -> list[q.PermissionOption]:
     chosen: dict[str, PermissionOption] = {}
     for each in offered:
         chosen.setdefault(each.kind, each)
-    chosen.setdefault("allow_always", chosen.pop("allow_session", chosen["allow_once"]))
-    if chosen["allow_always"] is chosen["allow_once"]:
-        del chosen["allow_always"]
+    if "allow_session" in chosen:
+        chosen.setdefault("allow_always", chosen["allow_session"])
     return [
         q.PermissionOption(option_id=chosen[kind].id, name=_name(chosen[kind]), kind=kind)
         for kind in ("allow_once", "allow_always", "reject_once", "reject_always")

@@ -17,7 +17,6 @@ from pi_rpc.acp.handshake import ClientCapabilities
 from pi_rpc.acp.options import config_options
 from pi_rpc.acp.updates import Updates
 from pi_rpc.agent.events import AgentEvent, Diagnostic
-from pi_rpc.harness.activities import Operation
 from pi_rpc.host.hosted import HostedSession
 from pi_rpc.host.outlet import EventOutlet, EventPreferences, Numbered, Ticker
 from pi_rpc.host.services import Services
@@ -59,8 +58,6 @@ class SessionStream:
         )
         self.turn = anyio.Lock()
         """Held by the prompt that is being answered; the next waits."""
-        self.operation: Operation | None = None
-        """A compaction or a move that the client asked for."""
         self._outlet = EventOutlet(
             self._deliver,
             EventPreferences(min_interval_ms=_MIN_INTERVAL_MS),
