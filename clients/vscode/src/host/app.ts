@@ -17,6 +17,7 @@ import { Questions } from "./questions";
 import { Reviews } from "./review";
 import { type Session, Sessions } from "./sessions";
 import { folders, launch, newSession, permissionMode, reviewIn, stricter } from "./settings";
+import { Tabs } from "./tabs";
 import { Texts } from "./texts";
 import { DaemonGone, errorText, isRefusal, type Wire } from "./wire";
 import { plain } from "./words";
@@ -57,7 +58,7 @@ export class App implements vscode.Disposable {
     this.sessions = new Sessions(this.daemon);
     this.reviews = new Reviews(this.permissions, this.texts);
     this.questions = new Questions(this.texts, (id) => this.sessions.get(id)?.state.name);
-    this.chats = new Chats(context.extensionUri);
+    this.chats = new Chats(context.extensionUri, new Tabs(context.workspaceState));
     this.#connect();
     this.#draw();
     this.#ask();
@@ -79,6 +80,7 @@ export class App implements vscode.Disposable {
       }
       this.chats.banner("folder", undefined);
       await this.#picture(chat, session);
+      this.chats.shows(chat, session.id);
       if (!chat.surface.isTab) await this.context.workspaceState.update(REMEMBERED, session.id);
       this.chats.postBanners(chat);
     } catch (error) {

@@ -10,6 +10,7 @@ import type { Banner, HostMessage, WebviewMessage } from "../shared/messages";
 import { page, resourceRoots } from "./page";
 import type { Picture } from "./sessions";
 import { viewSettings } from "./settings";
+import type { Tabs } from "./tabs";
 
 /** The id of the view in the side bar. */
 export const VIEW = "pi.chat";
@@ -119,6 +120,7 @@ export class Chat {
 /** All chats of a window. */
 export class Chats implements vscode.WebviewViewProvider, vscode.WebviewPanelSerializer, vscode.Disposable {
   readonly #extension: vscode.Uri;
+  readonly #tabs: Tabs;
   readonly #all = new Set<Chat>();
   readonly #banners = new Map<string, { banner: Banner; sessionId: string | undefined }>();
   readonly #said = new vscode.EventEmitter<{ chat: Chat; message: WebviewMessage }>();
@@ -130,8 +132,9 @@ export class Chats implements vscode.WebviewViewProvider, vscode.WebviewPanelSer
   /** Another chat is the active one, or it shows another session, or chats came into sight or went out of it. */
   readonly onSwitch = this.#switched.event;
 
-  constructor(extension: vscode.Uri) {
+  constructor(extension: vscode.Uri, tabs: Tabs) {
     this.#extension = extension;
+    this.#tabs = tabs;
     const { window } = vscode;
     this.#registered = [
       window.registerWebviewViewProvider(VIEW, this, { webviewOptions: { retainContextWhenHidden: true } }),
@@ -225,9 +228,14 @@ export class Chats implements vscode.WebviewViewProvider, vscode.WebviewPanelSer
     view.onDidChangeVisibility(() => this.#switched.fire());
   }
 
-  async deserializeWebviewPanel(panel: vscode.WebviewPanel): Promise<void> {
-    // The page itself knows which session it showed: it says so when it is ready.
-    this.#addPanel(panel, undefined);
+  async deserializeWebviewPanel(panel: vscode.WebviewPanel, kept: unknown): Promise<void> {
+    const { sessionId } = (kept ?? {}) as { sessionId?: unknown };
+    this.#addPanel(panel, this.#tabs.back(typeof sessionId === "string" ? sessionId : undefined));
+  }
+
+  /** A chat shows a session from now on: what it is to show after a reload. */
+  shows(chat: Chat, sessionId: string): void {
+    if (chat.surface.isTab) this.#tabs.shows(chat, sessionId);
   }
 
   dispose(): void {
@@ -248,7 +256,11 @@ export class Chats implements vscode.WebviewViewProvider, vscode.WebviewPanelSer
       },
     };
     const chat = this.#add(surface, sessionId);
-    panel.onDidDispose(() => this.#remove(chat));
+    if (sessionId !== undefined) this.#tabs.shows(chat, sessionId);
+    panel.onDidDispose(() => {
+      this.#tabs.closed(chat);
+      this.#remove(chat);
+    });
     panel.onDidChangeViewState(() => {
       if (panel.active) this.#active = chat;
       this.#switched.fire();

@@ -174,7 +174,8 @@ export class App {
     const before = this.conversation.state?.sessionId;
     this.conversation.load(session);
     this.loadingOlder = false;
-    this.host.keep({ sessionId: session?.state.sessionId });
+    // Nothing can be shown while the daemon is away, and that is no reason to forget what is to be shown then.
+    if (session) this.host.keep({ sessionId: session.state.sessionId });
     if (session?.state.sessionId !== before) this.list.stuck = true;
   }
 

@@ -147,6 +147,16 @@ const [opened, closed, saved] = [0, 1, 2].map(() => new EventEmitter<Document>()
 /** What the person has set. */
 export const settings = new Map<string, unknown>();
 
+const nothing = { dispose: () => undefined };
+
+export const window = {
+  registerWebviewViewProvider: () => nothing,
+  registerWebviewPanelSerializer: () => nothing,
+  createWebviewPanel: (): unknown => undefined,
+};
+
+export const ViewColumn = { Active: -1, Beside: -2 } as const;
+
 export const workspace = {
   workspaceFolders: [] as { uri: Uri }[],
   getConfiguration: () => ({

@@ -151,3 +151,11 @@ test("what happened is told politely", async () => {
   await drawn();
   assert.equal(region?.textContent, "No credit.");
 });
+
+test("while the daemon is away the page does not forget which session it is to show again", async () => {
+  const { host } = await started(
+    { type: "session", session: snapshot([]) },
+    { type: "session", session: null },
+  );
+  assert.equal(host.kept.sessionId, snapshot([]).state.sessionId);
+});
