@@ -18,6 +18,7 @@ from pi_rpc.protocol.attachments import (
     DiagnosticsAttachment,
     FileAttachment,
     SelectionAttachment,
+    TextAttachment,
     check_attachments,
 )
 from pi_rpc.protocol.base import file_path
@@ -95,18 +96,21 @@ def place_of(arguments: s.PlaceArguments) -> str:
 def prompt_about(text: str, arguments: s.PlaceArguments, documents: Documents) -> PromptInput:
     """``text`` with what the editor shows at the place, and what is wrong there.
 
-    Raises ``ProtocolError`` for a document that is no file, and for too much text.
+    Raises ``ProtocolError`` for what is no file and not open, and for too much text.
     """
     attachments: list[Attachment] = []
     uri = arguments.uri
     if uri:
         part = arguments.range
         selected = documents.text_in(uri, _whole_lines(part)) if part else None
-        if part and selected:
+        if selected and file_path(uri) is None:
+            # It was never saved, and no tool will find it.
+            attachments.append(TextAttachment(text=selected, name=uri))
+        elif part and selected:
             attachments.append(SelectionAttachment(uri=uri, range=part, text=selected))
         else:
             attachments.append(FileAttachment(uri=uri, range=part))
-        if arguments.diagnostics:
+        if arguments.diagnostics and file_path(uri) is not None:
             attachments.append(
                 DiagnosticsAttachment(uri=uri, diagnostics=list(arguments.diagnostics))
             )

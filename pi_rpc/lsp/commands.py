@@ -8,7 +8,8 @@ the other.
 import logging
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import anyio
@@ -16,17 +17,19 @@ import anyio.lowlevel
 import msgspec
 from msgspec import UNSET, Raw
 
+from pi_rpc._os.threads import run_blocking
 from pi_rpc.harness.errors import HarnessError
 from pi_rpc.harness.inputs import PromptInput
 from pi_rpc.harness.runs import RunOutcome
 from pi_rpc.host.hosted import HostedSession
 from pi_rpc.host.services import Services
-from pi_rpc.jsonrpc.errors import invalid_params
+from pi_rpc.jsonrpc.errors import RpcError, invalid_params
 from pi_rpc.jsonrpc.peer import Request
 from pi_rpc.llm.abort import AbortController
 from pi_rpc.lsp import shapes as s
 from pi_rpc.lsp.actions import TEXTS, place_of, prompt_about
 from pi_rpc.lsp.connection import Connection
+from pi_rpc.lsp.documents import on_disk
 from pi_rpc.lsp.questions import choose
 from pi_rpc.lsp.telling import brief
 from pi_rpc.lsp.works import Work
@@ -37,10 +40,13 @@ __all__ = ["execute"]
 _log = logging.getLogger("pi_rpc.lsp")
 
 _ASK = (
-    "<!-- What do you want to ask pi{about}? Write it here, then run the code action"
+    "<!-- What do you want to ask pi{about}? Write it here and save it, or run the code action"
     " “Send to pi”. -->\n\n"
 )
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+_LOOK_EVERY_S = 0.25
+_WRITING_S = 3600.0
+"""How long the file of a question is looked at for what the person writes."""
 _MODELS_SHOWN = 30
 """Models that a message offers; more nobody looks through."""
 
@@ -110,26 +116,49 @@ async def _at_place(called: _Called) -> s.Done:
 async def _ask(called: _Called) -> Any:
     if called.arguments.text:
         return await _prompt(called)
-    telling = called.connection.telling
+    connection = called.connection
     place = place_of(called.arguments)
     text = _ASK.format(about=f" about {place}" if place else "")
-    path = await telling.write("ask", text)
-    called.connection.asks[path.as_uri()] = called.arguments
-    await telling.show(path, f"Write what you want to ask into {path} and run “Send to pi” there.")
+    path = await connection.telling.write("ask", text)
+    connection.asks[path.as_uri()] = called.arguments
+    connection.start_soon(_until_saved, called, path)
+    await connection.telling.show(path, f"Write what you want to ask pi into {path} and save it.")
     return {"uri": path.as_uri()}
+
+
+async def _until_saved(called: _Called, path: Path) -> None:
+    """Send what the person saves. Not every editor tells us of a file outside of its project."""
+    with anyio.move_on_after(_WRITING_S):
+        while path.as_uri() in called.connection.asks:
+            await anyio.sleep(_LOOK_EVERY_S)
+            text = _question(await run_blocking(on_disk, path) or "")
+            if text and path.as_uri() in called.connection.asks:
+                try:
+                    await _asked(called, path.as_uri(), text)
+                except (HarnessError, RpcError) as error:
+                    called.connection.telling.message(s.ERROR, error.message)
 
 
 async def _send(called: _Called) -> s.Done:
     """What was written in a document of ``pi.ask``."""
     connection, uri = called.connection, called.arguments.uri or ""
-    about = connection.asks.get(uri)
     document = connection.documents.get(uri)
-    if about is None or document is None:
+    if uri not in connection.asks or document is None:
         raise invalid_params("uri: expected an open document of pi.ask", path="arguments[0].uri")
-    text = _COMMENT.sub("", document.source).strip()
+    return await _asked(called, uri, _question(document.source))
+
+
+async def _asked(called: _Called, uri: str, text: str) -> s.Done:
+    if not text:
+        raise invalid_params("uri: expected a document with a question", path="arguments[0].uri")
+    about = called.connection.asks.pop(uri)
     place = msgspec.structs.replace(about, text=text, wait=called.arguments.wait)
-    sent = _Called(connection, called.request, "pi.ask", place, called.token)
+    sent = replace(called, name="pi.ask", arguments=place)
     return await _start(sent, await _said(sent, text))
+
+
+def _question(written: str) -> str:
+    return _COMMENT.sub("", written).strip()
 
 
 async def _steer(called: _Called) -> s.Done:

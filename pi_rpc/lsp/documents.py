@@ -16,7 +16,7 @@ from urllib.parse import unquote
 import anyio
 import msgspec
 from lsprotocol import types
-from msgspec import UNSET, Raw
+from msgspec import UNSET, Raw, UnsetType
 from pygls.workspace import PositionCodec, TextDocument, Workspace
 from pygls.workspace.position_codec import ServerTextPosition
 
@@ -75,9 +75,10 @@ class Documents:
 
     # --- what the editor says --------------------------------------------------------------------
 
-    def opened(self, params: Raw) -> str:
-        """``textDocument/didOpen``; the URI. Raises ``msgspec.MsgspecError``."""
+    def opened(self, params: Raw) -> None:
+        """``textDocument/didOpen``. Raises ``msgspec.MsgspecError``."""
         said = decode_params(s.TextDocumentOpened, params).text_document
+        self._forget(said.uri)
         self._workspace.put_text_document(
             types.TextDocumentItem(
                 uri=said.uri, language_id=said.language_id, version=said.version, text=said.text
@@ -87,7 +88,6 @@ class Documents:
             self._open[said.uri] = OpenDocument(said.uri, Path(path), dirty=False)
             self._unlooked.add(said.uri)
         self._wake()
-        return said.uri
 
     def changed(self, params: Raw) -> list[LineChange]:
         """``textDocument/didChange``; which lines. Raises ``msgspec.MsgspecError``."""
@@ -104,16 +104,20 @@ class Documents:
         lines = [_line_change(named.uri, each) for each in said.content_changes]
         version = document.version if named.version is None else named.version
         for each in said.content_changes:
+            if not _is_range(each.range):
+                self._lose(params)
+                raise msgspec.ValidationError("Expected a range from a start to an end behind it")
             document.apply_change(_change(each))
         document.version = version
-        self._set_dirty(named.uri, dirty=True)
+        self._set_dirty(document.uri, dirty=True)
         self._wake()
         return [each for each in lines if each is not None]
 
     def saved(self, params: Raw) -> None:
         """``textDocument/didSave``. Raises ``msgspec.MsgspecError``."""
         named = decode_params(s.TextDocumentNamed, params).text_document
-        self._set_dirty(named.uri, dirty=False)
+        if (document := self.get(named.uri)) is not None:
+            self._set_dirty(document.uri, dirty=False)
 
     def closed(self, params: Raw) -> None:
         """``textDocument/didClose``. Raises ``msgspec.MsgspecError``."""
@@ -139,6 +143,8 @@ class Documents:
         self._forget(uri)
 
     def _forget(self, uri: str) -> None:
+        document = self.get(uri)
+        uri = uri if document is None else document.uri  # as it was spelled when it was opened
         self._workspace.remove_text_document(uri)
         self._open.pop(uri, None)
         self._unlooked.discard(uri)
@@ -210,7 +216,7 @@ class Documents:
         self, lines: Sequence[str], at: Position, starts: Sequence[int] | None = None
     ) -> int:
         """Where a position is in the text, in characters; the nearest place there is."""
-        line = min(at.line, len(lines))
+        line = min(max(at.line, 0), len(lines))
         start = sum(map(len, lines[:line])) if starts is None else starts[line]
         if line == len(lines):
             return start
@@ -322,6 +328,14 @@ def _change(change: s.ContentChange) -> types.TextDocumentContentChangeEvent:
             end=types.Position(line=end.line, character=end.character),
         ),
     )
+
+
+def _is_range(part: Range | UnsetType) -> bool:
+    """pygls takes others apart wrongly."""
+    if part is UNSET:
+        return True
+    start, end = ((each.line, each.character) for each in (part.start, part.end))
+    return min(start) >= 0 and start <= end
 
 
 def _line_change(uri: str, change: s.ContentChange) -> LineChange | None:

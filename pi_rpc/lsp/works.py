@@ -97,7 +97,7 @@ class Works:
 
     async def show(self, work: Work) -> None:
         """Have the editor show the progress of ``work``, if it does and has no token of its own."""
-        if work in self._shown or not self._shows_progress:
+        if work in self._shown or work not in self._works or not self._shows_progress:
             return
         method = "window/workDoneProgress/create"
         params = {"token": self._works[work]}

@@ -100,6 +100,31 @@ def test_a_question_is_written_in_a_document_and_sent_from_there(tmp_path: Path)
     assert "Write it here" not in said
 
 
+def test_a_question_is_sent_when_it_is_saved_by_an_editor_that_says_nothing_of_it(
+    tmp_path: Path,
+) -> None:
+    with lsp(tmp_path, [[say("Yes.")]]) as editor:
+        asked = editor.act("Ask pi…", editor.open("app.py", SOURCE), 0)["uri"]
+        path = Path(asked.removeprefix("file://"))
+        path.write_text(f"{path.read_text()}Is this right?\n")
+        assert editor.called("window/showMessage")["message"] == "Yes."
+        # Once.
+        answer = editor.answer(
+            editor.begin("workspace/executeCommand", command("pi.send", {"uri": asked}))
+        )
+        assert answer["error"]["code"] == -32602
+
+
+def test_a_document_that_was_never_saved_is_asked_about_by_its_text(tmp_path: Path) -> None:
+    with lsp(tmp_path, [[say("Yes.")]]) as editor:
+        document = {"uri": "untitled:1", "languageId": "", "version": 1, "text": "what\nis this\n"}
+        editor.tell("textDocument/didOpen", {"textDocument": document})
+        editor.act("Explain with pi", "untitled:1", 1)
+        assert editor.called("window/showMessage")["message"] == "Yes."
+    (stored,) = session_files(tmp_path)
+    assert "is this" in json.dumps(stored_messages(stored)[0])
+
+
 def test_a_model_that_fails_is_told(tmp_path: Path) -> None:
     failing = {"error": {"message": "it broke", "status": 400}}
     with lsp(tmp_path, [[failing]]) as editor:
@@ -313,6 +338,46 @@ def test_the_conversation_is_compacted(tmp_path: Path) -> None:
         done = editor.command("pi.compact", {"wait": True})
         assert done["stopReason"] == "stop"
         assert "A summary." in done["text"]
+
+
+def test_what_only_may_matter_is_logged(tmp_path: Path) -> None:
+    with lsp(tmp_path, [[say("one")], [say("two")]]) as editor:
+        editor.command("pi.prompt", {"text": "go", "wait": True})
+        (path,) = session_files(tmp_path)
+        last = json.loads(path.read_text().splitlines()[-1])
+        entry = {**last, "id": "0a1b2c3d", "parentId": last["id"], "type": "session_info"}
+        with path.open("a") as file:
+            file.write(json.dumps({**entry, "name": "renamed"}) + "\n")
+        editor.command("pi.prompt", {"text": "go", "wait": True})
+        logged = editor.called("window/logMessage")
+        assert (logged["type"], "another program" in logged["message"]) == (4, True)
+
+
+def test_with_drain_everything_that_was_accepted_is_finished(tmp_path: Path) -> None:
+    replies = [[{"delayMs": 100}, say("one")], [say("two")]]
+    with lsp(tmp_path, replies, "--drain") as editor:
+        for _ in "ab":
+            editor.command("pi.prompt", "go")
+        assert editor.end() == 0
+        said = [each["message"] for each in editor.all("window/showMessage")]
+        assert said == ["one", "two"]
+    (path,) = session_files(tmp_path)
+    assert [each["role"] for each in stored_messages(path)] == ["user", "assistant"] * 2
+
+
+def test_folders_that_the_editor_opens_later_are_those_of_later_sessions(tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    with lsp(tmp_path, [[call("ls", path=str(other))], [say("ok")]]) as editor:
+        folder = {"uri": other.as_uri(), "name": "other"}
+        changes = {"added": [folder], "removed": [{"uri": "file:///nowhere", "name": "n"}]}
+        editor.tell("workspace/didChangeWorkspaceFolders", {"event": changes})
+        editor.answers["window/showMessageRequest"] = lambda params: None
+        editor.command("pi.prompt", {"text": "go", "wait": True})
+        assert not editor.all("window/showMessageRequest")
+        changes = {"added": [], "removed": [folder]}
+        editor.tell("workspace/didChangeWorkspaceFolders", {"event": changes})
+        assert editor.command("pi.newSession")
 
 
 def test_a_plugin_that_asks_for_events_hears_the_native_ones(tmp_path: Path) -> None:

@@ -161,6 +161,27 @@ def test_a_document_that_can_not_be_followed_counts_as_closed(tmp_path: Path) ->
         assert (editor.project / "app.py").read_text() == FIXED
 
 
+@pytest.mark.parametrize(
+    "part", [at(0, 3, 1), at(-1, 0, 1), at(0, -1, 1), {"start": {"line": 0}}], ids=json.dumps
+)
+def test_a_range_that_is_none_does_not_spoil_the_text(part: Frame, tmp_path: Path) -> None:
+    with lsp(tmp_path, FIXING, *FULL) as editor:
+        uri = editor.open("app.py", SOURCE)
+        editor.change(uri, {"range": part, "text": "x"}, text="?")
+        editor.command("pi.prompt", {"text": "go", "wait": True})
+        assert (editor.project / "app.py").read_text() == FIXED
+
+
+def test_a_document_may_be_spelled_in_two_ways(tmp_path: Path) -> None:
+    with lsp(tmp_path, replaces("return y", "return 2 * x", "a+b.py"), *FULL) as editor:
+        uri = editor.open("a+b.py", SOURCE, on_disk="old\n")
+        other = uri.replace("+", "%2B") if "+" in uri else uri.replace("%2B", "+")
+        editor.tell("textDocument/didClose", {"textDocument": {"uri": other}})
+        (editor.project / "a+b.py").write_text(SOURCE)
+        editor.command("pi.prompt", {"text": "go", "wait": True})
+        assert (editor.project / "a+b.py").read_text() == FIXED
+
+
 TANGLED = "a😀b\u2028c\fd\x85e ä\r\nsecond 😀 line\r\nlast 😀ä"
 
 
