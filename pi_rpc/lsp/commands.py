@@ -131,7 +131,8 @@ async def _until_saved(called: _Called, path: Path) -> None:
     with anyio.move_on_after(_WRITING_S):
         while path.as_uri() in called.connection.asks:
             await anyio.sleep(_LOOK_EVERY_S)
-            text = _question(await run_blocking(on_disk, path) or "")
+            written = await run_blocking(on_disk, path)
+            text = _question(written or "")
             if text and path.as_uri() in called.connection.asks:
                 try:
                     await _asked(called, path.as_uri(), text)

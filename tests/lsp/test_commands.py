@@ -400,23 +400,64 @@ def test_nobody_else_hears_them(tmp_path: Path) -> None:
         assert not editor.all("agent/event")
 
 
-@pytest.mark.parametrize(
-    "params",
-    [
-        command("pi.what"),
-        command("pi.prompt"),
-        command("pi.prompt", ""),
-        command("pi.prompt", 3),
-        command("pi.prompt", {"text": 3}),
-        command("pi.fix"),
-        command("pi.fix", {"uri": "untitled:1"}),
-        command("pi.send", {"uri": "file:///none"}),
-        {"command": 3},
-    ],
-    ids=json.dumps,
-)
-def test_commands_that_make_no_sense_are_refused(params: Frame, tmp_path: Path) -> None:
+SENSELESS = [
+    command("pi.what"),
+    command("pi.prompt"),
+    command("pi.prompt", ""),
+    command("pi.prompt", 3),
+    command("pi.prompt", {"text": 3}),
+    command("pi.fix"),
+    command("pi.fix", {"uri": "untitled:1"}),
+    command("pi.send", {"uri": "file:///none"}),
+    {"command": 3},
+]
+
+
+def test_commands_that_make_no_sense_are_refused(tmp_path: Path) -> None:
     with lsp(tmp_path, [[say("ok")]]) as editor:
-        answer = editor.answer(editor.begin("workspace/executeCommand", params))
-        assert answer["error"]["code"] == -32602
+        begun = [editor.begin("workspace/executeCommand", each) for each in SENSELESS]
+        codes = [editor.answer(each)["error"]["code"] for each in begun]
+        assert codes == [-32602] * len(SENSELESS)
         assert not session_files(tmp_path)
+
+
+def test_an_editor_that_refuses_progress_is_shown_none(tmp_path: Path) -> None:
+    with lsp(tmp_path, [[say("ok")]]) as editor:
+        del editor.answers["window/workDoneProgress/create"]
+        editor.command("pi.prompt", {"text": "go", "wait": True})
+        editor.end()
+        assert not editor.all("$/progress")
+
+
+def test_a_question_that_has_become_moot_is_taken_back(tmp_path: Path) -> None:
+    with lsp(tmp_path, [[call("bash", command="touch made")], [say("ok")]]) as editor:
+        editor.answers["window/showMessageRequest"] = lambda params: NotImplemented
+        request = editor.begin(
+            "workspace/executeCommand", command("pi.prompt", {"text": "go", "wait": True})
+        )
+        asked = editor.until(lambda each: each.get("method") == "window/showMessageRequest")
+        editor.command("pi.stop")
+        assert editor.called("$/cancelRequest") == {"id": asked["id"]}
+        # Too late, and nobody's button.
+        editor.send(id=asked["id"], result={"title": "Allow"})
+        assert editor.answer(request)["result"]["stopReason"] == "aborted"
+        assert not (editor.project / "made").exists()
+
+
+def test_an_answer_that_was_not_offered_permits_nothing(tmp_path: Path) -> None:
+    with lsp(tmp_path, [[call("bash", command="touch made")], [say("ok")]]) as editor:
+        editor.answers["window/showMessageRequest"] = lambda params: {"title": "Sure"}
+        editor.command("pi.prompt", {"text": "go", "wait": True})
+        assert not (editor.project / "made").exists()
+
+
+def test_more_commands_than_there_is_room_for_are_each_answered_once(tmp_path: Path) -> None:
+    with lsp(tmp_path, [[hold()]]) as editor:
+        waiting = command("pi.prompt", {"text": "go", "wait": True})
+        begun = [editor.begin("workspace/executeCommand", waiting) for _ in range(300)]
+        assert editor.answer(begun[-1])["error"]["code"] == 1301
+        assert editor.ask("shutdown") is None
+        editor.tell("exit")
+        assert editor.end() == 0
+        answers = [each["id"] for each in editor.frames if "method" not in each]
+        assert sorted(each for each in answers if each in begun) == begun

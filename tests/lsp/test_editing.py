@@ -99,6 +99,31 @@ def test_an_edit_that_the_document_does_not_show_did_not_happen(tmp_path: Path) 
     assert "though it says that it did" in told(tmp_path)
 
 
+@pytest.mark.parametrize("answer", [None, {"applied": False, "failureReason": "no way"}])
+def test_an_edit_that_is_refused_is_told(answer: Any, tmp_path: Path) -> None:
+    with lsp(tmp_path, FIXING, *FULL) as editor:
+        editor.open("app.py", SOURCE)
+        editor.answers["workspace/applyEdit"] = lambda params: answer
+        editor.command("pi.prompt", {"text": "go", "wait": True})
+        assert (editor.project / "app.py").read_text() == SOURCE
+    assert "no way" in told(tmp_path) or "gave no answer" in told(tmp_path)
+
+
+def test_a_document_that_is_closed_in_the_middle_of_an_edit_is_not_taken_for_edited(
+    tmp_path: Path,
+) -> None:
+    with lsp(tmp_path, FIXING, *FULL) as editor:
+        uri = editor.open("app.py", SOURCE)
+
+        def closing(params: Frame) -> Frame:
+            editor.tell("textDocument/didClose", {"textDocument": {"uri": uri}})
+            return {"applied": True}
+
+        editor.answers["workspace/applyEdit"] = closing
+        editor.command("pi.prompt", {"text": "go", "wait": True})
+    assert "it is not known whether it did" in told(tmp_path)
+
+
 def test_what_the_person_types_meanwhile_is_kept_and_the_model_is_told(tmp_path: Path) -> None:
     with lsp(tmp_path, FIXING, *FULL) as editor:
         uri = editor.open("app.py", SOURCE)
