@@ -11,9 +11,14 @@ export class Chat {
     this.#page = page;
   }
 
-  /** The webview's document. VS Code puts it into a frame within a frame. */
+  /** The webview that is on the screen. VS Code keeps hidden ones in its page as well. */
+  get #seen(): Locator {
+    return this.#page.locator("iframe.webview.ready").filter({ visible: true }).first();
+  }
+
+  /** The webview's document: in a frame within a frame. */
   get root(): FrameLocator {
-    return this.#page.frameLocator("iframe.webview.ready").first().frameLocator("iframe#active-frame");
+    return this.#seen.contentFrame().frameLocator("iframe#active-frame");
   }
 
   /** Where everything of ours is in. */
@@ -38,12 +43,6 @@ export class Chat {
   /** Wait until it shows a session. */
   async begun(): Promise<void> {
     await this.root.getByRole("button", { name: "Choose the model" }).waitFor();
-  }
-
-  /** Whether it is on the screen. */
-  async visible(): Promise<boolean> {
-    const outer = this.#page.locator("iframe.webview.ready").first();
-    return (await outer.count()) > 0 && (await outer.isVisible());
   }
 
   /** Its frame, to measure in. */

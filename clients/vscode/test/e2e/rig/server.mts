@@ -122,6 +122,8 @@ export class Server {
   #arguments(): string[] {
     const entry = join(required("CODE_SERVER"), "out/node/entry.js");
     const flags = ["--disable-telemetry", "--disable-update-check", "--disable-workspace-trust"];
+    // How long a window that went without a goodbye is waited for; hours otherwise.
+    flags.push("--reconnection-grace-time", "5");
     const folders = ["--user-data-dir", this.#data, "--extensions-dir", this.#extensions];
     return [entry, "--config", join(this.root, "config.yaml"), "--auth", "none", ...folders, ...flags];
   }

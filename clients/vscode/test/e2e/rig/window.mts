@@ -28,6 +28,9 @@ export interface Look {
   height?: number;
 }
 
+/** What takes the focus closes the palette: then it is opened again. */
+const SOON = { timeout: 10_000 };
+
 export class Window {
   readonly page: Page;
   readonly chat: Chat;
@@ -63,9 +66,8 @@ export class Window {
     await this.#ready();
   }
 
-  /** Close it, as a person closes the tab: the workbench says goodbye, and its extension host ends. */
+  /** Close it, as a person closes the tab: its extension host ends, and what that had started. */
   async close(): Promise<void> {
-    await this.page.goto("about:blank");
     await this.page.close();
   }
 
@@ -74,9 +76,9 @@ export class Window {
     const entry = this.picked(title);
     await until(`there is a command ${title}`, async () => {
       await this.page.keyboard.press("F1");
-      await this.page.locator(".quick-input-widget input").first().fill(`>${title}`);
+      await this.page.locator(".quick-input-widget input").first().fill(`>${title}`, SOON);
       // The palette is not filled again when commands come later, as they do in a window that is just loaded.
-      await this.page.locator(".quick-input-list .monaco-list-row").first().waitFor();
+      await this.page.locator(".quick-input-list .monaco-list-row").first().waitFor(SOON);
       if (await entry.isVisible()) return true;
       await this.page.keyboard.press("Escape");
       return false;
@@ -91,10 +93,10 @@ export class Window {
     return this.chat;
   }
 
-  /** Show the files instead. */
+  /** Show the files in the side bar instead. */
   async hideChat(): Promise<void> {
     await this.run("View: Show Explorer");
-    await until("the chat is hidden", async () => !(await this.chat.visible()));
+    await this.page.locator(".part.sidebar .title-label").filter({ hasText: "Explorer" }).waitFor();
   }
 
   /** Open a file of the folder in an editor. */
