@@ -44,6 +44,8 @@ local function chat_of(session)
   local self = setmetatable({ session = session }, Chat)
   self.buffer = ChatBuffer.new({ open_lines = options.open_lines, thinking = options.thinking }, function()
     self:_changed()
+  end, function()
+    session:refresh()
   end)
   vim.b[self.buffer.buffer].pi_session = session.key
   self.prompt = Prompt.new(self)
@@ -65,10 +67,10 @@ function Chat:_name()
   pcall(vim.api.nvim_buf_set_name, self.prompt.buffer, "pi://" .. id .. "/prompt")
 end
 
----Whether the person has wiped out none of its buffers.
+---Whether the person has deleted none of its buffers, which takes their text, options and keys.
 ---@private
 function Chat:_whole()
-  return vim.api.nvim_buf_is_valid(self.buffer.buffer) and vim.api.nvim_buf_is_valid(self.prompt.buffer)
+  return vim.api.nvim_buf_is_loaded(self.buffer.buffer) and self.prompt:loaded()
 end
 
 ---@private
@@ -96,7 +98,7 @@ end
 
 ---@private
 function Chat:_changed()
-  if self.drawn_queue ~= self.session.queue and vim.api.nvim_buf_is_valid(self.prompt.buffer) then
+  if self.drawn_queue ~= self.session.queue and self.prompt:loaded() then
     self.drawn_queue = self.session.queue
     self.prompt:draw()
   end
@@ -154,7 +156,9 @@ end
 ---@private
 function Chat:_map()
   local function map(lhs, desc, action)
-    vim.keymap.set("n", lhs, action, { buffer = self.buffer.buffer, desc = "pi: " .. desc, nowait = true })
+    if lhs ~= "" then
+      vim.keymap.set("n", lhs, action, { buffer = self.buffer.buffer, desc = "pi: " .. desc, nowait = true })
+    end
   end
   local keys = require("pi.config").get().chat.keys
   for _, lhs in ipairs({ keys.follow, "gf" }) do

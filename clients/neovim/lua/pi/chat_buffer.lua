@@ -40,8 +40,9 @@ end
 
 ---@param options table of `pi.View`
 ---@param changed fun() called after each drawing
+---@param emptied fun() called when the person has had it read again (`:edit`): a snapshot is wanted
 ---@return pi.ChatBuffer
-function ChatBuffer.new(options, changed)
+function ChatBuffer.new(options, changed, emptied)
   local self = setmetatable({
     buffer = new_buffer(),
     view = View.new(options),
@@ -57,10 +58,17 @@ function ChatBuffer.new(options, changed)
       folds.refresh(vim.api.nvim_get_current_win())
     end,
   })
-  vim.api.nvim_create_autocmd("BufWipeout", {
+  vim.api.nvim_create_autocmd("BufUnload", {
     buffer = self.buffer,
     callback = function()
       self:close()
+    end,
+  })
+  vim.api.nvim_create_autocmd("BufReadCmd", {
+    buffer = self.buffer,
+    callback = function()
+      all[self.buffer], self.closed = self, false
+      emptied()
     end,
   })
   return self
@@ -88,7 +96,7 @@ end
 
 ---Draw now what has changed.
 function ChatBuffer:draw()
-  if self.closed or not vim.api.nvim_buf_is_valid(self.buffer) then
+  if self.closed or not vim.api.nvim_buf_is_loaded(self.buffer) then
     return
   end
   local changes = self.view:take()

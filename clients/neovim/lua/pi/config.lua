@@ -6,6 +6,30 @@ local M = {}
 ---@field default any
 ---@field type string|string[] of vim.validate, or the words that are allowed
 ---@field doc string
+---@field wanted? string what a value of this type must be besides, in words
+---@field fits? fun(value: any): boolean
+
+---@param value table
+---@return boolean
+local function is_command(value)
+  for _, word in ipairs(value) do
+    if type(word) ~= "string" then
+      return false
+    end
+  end
+  return vim.islist(value) and value[1] ~= nil and value[1] ~= ""
+end
+
+---@param value table
+---@return boolean
+local function is_environment(value)
+  for name, text in pairs(value) do
+    if type(name) ~= "string" or (type(text) ~= "string" and type(text) ~= "number") then
+      return false
+    end
+  end
+  return true
+end
 
 ---@type pi.Option[]
 M.options = {
@@ -13,12 +37,16 @@ M.options = {
     name = "command",
     default = { "pi-rpc" },
     type = "table",
+    wanted = "a list of texts, the program first",
+    fits = is_command,
     doc = "The program of the daemon and what comes before `--stdio`. Never taken from a project's own files.",
   },
   {
     name = "env",
     default = {},
     type = "table",
+    wanted = "texts by their names",
+    fits = is_environment,
     doc = "Environment variables for the daemon, added to Neovim's own.",
   },
   {
@@ -188,6 +216,10 @@ local function check(option, value)
     end
   elseif type(value) ~= option.type then
     return ("%s must be a %s; it is %s"):format(option.name, option.type, vim.inspect(value))
+  elseif option.fits and not option.fits(value) then
+    return ("%s must be %s; it is %s"):format(option.name, option.wanted, vim.inspect(value))
+  elseif option.type == "number" and not (value > 0 and value < math.huge) then
+    return ("%s must be above 0; it is %s"):format(option.name, vim.inspect(value))
   end
 end
 
@@ -212,6 +244,9 @@ end
 ---@param given table
 ---@return string[]
 function M.faults(given)
+  if type(given) ~= "table" then
+    return { "the options must be a table; they are " .. vim.inspect(given) }
+  end
   local known, faults = {}, {}
   for _, option in ipairs(M.options) do
     known[option.name] = "option"
@@ -237,6 +272,7 @@ function M.set(given)
   if #faults > 0 then
     vim.notify("pi: " .. table.concat(faults, "\npi: "), vim.log.levels.ERROR)
   end
+  given = type(given) == "table" and given or {}
   current = {}
   for _, option in ipairs(M.options) do
     local value = vim.tbl_get(given, unpack(vim.split(option.name, ".", { plain = true })))

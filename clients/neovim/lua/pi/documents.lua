@@ -161,7 +161,11 @@ end
 ---@param edit lsp.TextEdit
 local function apply_one(buffer, edit)
   local first, last = edit.range.start, edit.range["end"]
-  local lines = vim.split((edit.newText:gsub("\r\n", "\n")), "\n", { plain = true })
+  local text = edit.newText
+  if vim.bo[buffer].fileformat == "dos" then
+    text = text:gsub("\r\n", "\n")
+  end
+  local lines = vim.split(text, "\n", { plain = true })
   vim.api.nvim_buf_set_text(buffer, first.line, first.character, last.line, last.character, lines)
 end
 

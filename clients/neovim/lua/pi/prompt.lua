@@ -77,6 +77,11 @@ function Prompt.new(chat)
   return self
 end
 
+---@return boolean whether the person has not deleted its buffer
+function Prompt:loaded()
+  return vim.api.nvim_buf_is_loaded(self.buffer)
+end
+
 ---@return string
 function Prompt:text()
   return table.concat(vim.api.nvim_buf_get_lines(self.buffer, 0, -1, false), "\n")
@@ -93,10 +98,13 @@ function Prompt:set(text)
   self:draw()
 end
 
----Put a text before what is there: nothing that was written is lost.
+---Put a text before what is there: nothing that was written is lost, also where this buffer is deleted meanwhile.
 ---@param text string
 ---@param attached? table[]
 function Prompt:give_back(text, attached)
+  if not self:loaded() then
+    return require("pi.chat").give_back(self.session, text, attached)
+  end
   local own = self:text()
   self:set(own == "" and text or text == "" and own or text .. "\n\n" .. own)
   self:attach(unpack(attached or {}))

@@ -194,6 +194,8 @@ test("the ends of texts are kept: last newlines, empty files, appended and remov
   t.eq(change(t, "", { 0, 0, 0, 0 }, "a\nb\n"), "a\nb\n")
   t.eq(change(t, "", { 0, 0, 0, 0 }, "a"), "a")
   t.eq(change(t, "\n", { 0, 0, 1, 0 }, "x\n"), "x\n")
+  -- Line ends of two kinds are text.
+  t.eq(change(t, "a\r\nb\n", { 1, 0, 1, 1 }, "x\r\ny"), "a\r\nx\r\ny\n")
   t.eq(change(t, "ä€\n", { 0, 2, 0, 5 }, "é"), "äé\n")
 end)
 

@@ -9,6 +9,32 @@ test("an option that does not exist, or of the wrong kind, is named and the defa
   t.eq(config.get().questions.notify, true)
 end)
 
+test("options that make no sense are named and left at their default", function(t)
+  local config = require("pi.config")
+  for _, given in ipairs({
+    { command = {} },
+    { command = { "" } },
+    { command = { 1 } },
+    { command = { program = "pi-rpc" } },
+    { env = { A = {} } },
+    { env = { "A" } },
+    { chat = { width = 0 } },
+    { chat = { height = -1 } },
+    { prompt = { height = 0 / 0 } },
+    { chat = 5 },
+    "pi-rpc",
+    5,
+  }) do
+    config.set(given)
+    t.eq(#t.messages, 1, vim.inspect(given))
+    t.messages[1] = nil
+    for _, option in ipairs(config.options) do
+      local value = vim.tbl_get(config.get(), unpack(vim.split(option.name, ".", { plain = true })))
+      t.eq(value, option.default, option.name)
+    end
+  end
+end)
+
 test("options of vim.g.pi count without setup", function(t)
   vim.g.pi = { scope = "tab" }
   t:after(function()
