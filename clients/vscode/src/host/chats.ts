@@ -77,10 +77,10 @@ export class Chat {
     this.#held = [];
     this.#batch = [];
     try {
-      const { messages, state } = await take();
+      const { messages, state, checkpoints } = await take();
       if (mine !== this.#picture) return;
       this.surface.setTitle(state.name);
-      this.post({ type: "session", session: { messages, state, ...more() } });
+      this.post({ type: "session", session: { messages, state, checkpoints, ...more() } });
       const later = this.#held.filter(({ seq }) => seq > messages.lastSeq);
       this.#held = undefined;
       if (later.length > 0) this.post({ type: "events", events: later });

@@ -71,6 +71,8 @@ async function restore(app: App, sessionId: string, checkpointId: string): Promi
   app.truth.tell();
   const done = await app.attempt((wire) => wire.call("checkpoint/restore", { sessionId, checkpointId }));
   if (!done) return;
+  const checkpoints = await app.attempt((wire) => app.sessions.checkpoints(wire, sessionId));
+  if (checkpoints) app.chats.post(sessionId, { type: "checkpoints", checkpoints });
   const { restored, conflicts } = done;
   const undo = done.checkpointId === undefined ? [] : ["Take it back"];
   const names = restored.map(({ path }) => basename(path)).join(", ");

@@ -7,6 +7,7 @@
 import { Emitter, type Event } from "vscode-jsonrpc/node";
 import type {
   AgentEventParams,
+  CheckpointSummary,
   SessionChanged,
   SessionMessagesResult,
   SessionNewParams,
@@ -29,9 +30,12 @@ export interface Session {
 export interface Picture {
   messages: SessionMessagesResult;
   state: SessionState;
+  /** What its runs changed, the newest first. */
+  checkpoints: CheckpointSummary[];
 }
 
 const PAGE = 200;
+const CHECKPOINTS = 200;
 const LONGEST_MESSAGE = 100_000;
 
 /** All sessions that this window has opened. */
@@ -103,7 +107,14 @@ export class Sessions {
       const { live: _, ...rest } = state;
       known.state = { ...rest, lastSeq: Math.max(known.state.lastSeq, messages.lastSeq) };
     }
-    return { messages, state };
+    // Last, so that it holds every run whose end is among the messages.
+    return { messages, state, checkpoints: await this.checkpoints(wire, sessionId) };
+  }
+
+  /** What the runs of a session changed, the newest first. */
+  async checkpoints(wire: Wire, sessionId: string): Promise<CheckpointSummary[]> {
+    const { checkpoints } = await wire.call("checkpoint/list", { sessionId, limit: CHECKPOINTS });
+    return checkpoints;
   }
 
   /** A page of older messages. */

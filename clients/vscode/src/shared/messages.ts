@@ -40,7 +40,7 @@ export interface SessionSnapshot {
   state: SessionState;
   /** `permission/request`s that this window can still answer. */
   permissions: PermissionRequestParams[];
-  /** `checkpoint/list`, where the host has it. */
+  /** `checkpoint/list`, the newest first. */
   checkpoints?: CheckpointSummary[];
   /** Opened `readOnly`, for another process writes it. */
   readOnly: boolean;
@@ -91,6 +91,8 @@ export type HostMessage =
   | { type: "events"; events: AgentEventParams[] }
   /** Another page of `session/messages`: the answer to `loadOlder`. `error`: it could not be had. */
   | { type: "older"; beforeEntryId: string; page?: SessionMessagesResult; error?: string }
+  /** What the runs of the session changed, anew: some of it was taken back. */
+  | { type: "checkpoints"; checkpoints: CheckpointSummary[] }
   /** A whole message: the answer to `loadEntry`. */
   | { type: "entry"; entryId: string; message: Message }
   /** A question about a tool call. It stands until `resolved`. */

@@ -77,7 +77,9 @@ export class Conversation {
     this.oldestEntryId = session?.messages.entryIds[0];
     this.messagesSeq = session?.messages.lastSeq ?? 0;
     this.stateSeq = session?.state.lastSeq ?? 0;
-    this.transcript.load(session?.messages ?? null, session?.checkpoints ?? []);
+    // What a run has changed stands at its end, and one that goes on has none yet.
+    const ended = session?.checkpoints?.filter(({ settled }) => settled || !this.running);
+    this.transcript.load(session?.messages ?? null, ended, session?.state.cwd);
     if (session) this.drawLive(session);
     for (const group of said) this.transcript.add(group);
     this.header++;
@@ -342,7 +344,9 @@ export class Conversation {
       this.news.push("Stopped");
     } else this.news.push("Done");
     const changes = changesOfRun(event);
-    if (changes) this.transcript.add({ rows: [changes] });
+    // A picture that was taken as the run ended may hold it already.
+    const known = this.rows().some(({ key }) => key === changes?.key);
+    if (changes && !known) this.transcript.add({ rows: [changes] });
   }
 
   private addNote(severity: NoteRow["severity"], text: string): NoteRow {

@@ -136,6 +136,8 @@ export interface ChangesRow extends RowBase {
   files: { path: string; uri?: string; added?: number; removed?: number; kind: string }[];
   /** Files that only commands changed were left out, or the diff was cut. */
   partial: boolean;
+  /** The files are as they were before the run again. */
+  undone: boolean;
 }
 
 /** Any row. */

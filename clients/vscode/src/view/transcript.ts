@@ -4,7 +4,7 @@
  * Finds rows by message and by tool call, and brings results that stand alone to their calls. Knows no events.
  */
 import type { CheckpointSummary, Message, SessionMessagesResult } from "../generated/protocol";
-import { changesOfCheckpoint } from "./changes";
+import { changesOfCheckpoint, isUndone } from "./changes";
 import { type Group, groupOf, isTruncated } from "./groups";
 import type { NoteRow, Row, ToolRow } from "./rows";
 import { newToolRow, stopCall, storedResult } from "./tools";
@@ -18,6 +18,7 @@ export class Transcript {
   private readonly alone = new Set<string>();
   private readonly byMessage = new Map<string, Group>();
   private checkpoints: CheckpointSummary[] = [];
+  private cwd = "";
   private made = 0;
   /** What stays behind all that is added, until it is known where it belongs. */
   last: Group | null = null;
@@ -28,12 +29,25 @@ export class Transcript {
     return this.flat;
   }
 
+  /** What runs changed is known anew: some of it may have been taken back. The newest first. */
+  setCheckpoints(checkpoints: CheckpointSummary[]): void {
+    this.checkpoints = checkpoints;
+    for (const row of this.rows()) {
+      if (row.kind !== "changes") continue;
+      const known = checkpoints.find(({ checkpointId }) => checkpointId === row.checkpointId);
+      if (!known || isUndone(known, checkpoints) === row.undone) continue;
+      row.undone = !row.undone;
+      row.version++;
+    }
+  }
+
   /** Begins anew. */
-  load(page: SessionMessagesResult | null, checkpoints: CheckpointSummary[]): void {
+  load(page: SessionMessagesResult | null, checkpoints: CheckpointSummary[] = [], cwd = ""): void {
     this.calls.clear();
     this.alone.clear();
     this.byMessage.clear();
     this.checkpoints = checkpoints;
+    this.cwd = cwd;
     this.last = null;
     this.groups = [];
     if (page) this.groups = this.groupsOf(page);
@@ -158,7 +172,9 @@ export class Transcript {
 
   private groupsOf(page: SessionMessagesResult): Group[] {
     const groups: Group[] = [];
-    const changes = new Map(this.checkpoints.map((one) => [one.entryId, changesOfCheckpoint(one)]));
+    const changes = new Map(
+      this.checkpoints.map((one) => [one.entryId, changesOfCheckpoint(one, this.checkpoints, this.cwd)]),
+    );
     let pending: Row | null = null;
     page.messages.forEach((message, index) => {
       const entryId = page.entryIds[index] ?? "";

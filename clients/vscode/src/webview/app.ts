@@ -101,6 +101,9 @@ export class App {
         this.loadingOlder = false;
         if (message.page) this.conversation.older(message.page);
         break;
+      case "checkpoints":
+        this.conversation.transcript.setCheckpoints(message.checkpoints);
+        break;
       case "entry":
         this.conversation.transcript.whole(message.entryId, message.message);
         break;

@@ -266,7 +266,8 @@ function changesView(row: ChangesRow, { host, readOnly }: RowContext): RowView {
     h("span", { class: "spring" }, name),
     button("View changes", act("diff")),
   );
-  if (!readOnly()) head.append(undo);
+  const undone = h("span", { class: "note-detail", role: "status" });
+  head.append(undone, undo);
   const list = h("div", { class: "changes-files" });
   for (const file of row.files.slice(0, 8)) {
     const open = () => host.post({ type: "openFile", uri: file.uri ?? file.path });
@@ -293,7 +294,12 @@ function changesView(row: ChangesRow, { host, readOnly }: RowContext): RowView {
       h("div", { class: "note-detail" }, "There is more that is not shown here, or cannot be taken back."),
     );
   const element = h("div", { class: "changes-row", "aria-label": name }, head, list);
-  return { element, update: () => {} };
+  const update = () => {
+    undone.textContent = row.undone ? "Undone" : "";
+    show(undo, !row.undone && !readOnly());
+  };
+  update();
+  return { element, update };
 }
 
 function shortPath(path: string): string {

@@ -30,7 +30,11 @@ function event(seq: number): AgentEventParams {
 }
 
 function picture(lastSeq: number): Picture {
-  return { messages: { messages: [], entryIds: [], hasMore: false, lastSeq }, state: {} as SessionState };
+  return {
+    messages: { messages: [], entryIds: [], hasMore: false, lastSeq },
+    state: {} as SessionState,
+    checkpoints: [],
+  };
 }
 
 function deferred(): { promise: Promise<Picture>; resolve: (picture: Picture) => void } {

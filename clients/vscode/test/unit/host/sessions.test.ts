@@ -5,6 +5,7 @@ import type { AgentEventParams, PermissionRequestParams } from "../../../src/gen
 import { Daemon } from "../../../src/host/daemon";
 import { Permissions } from "../../../src/host/permissions";
 import { Sessions } from "../../../src/host/sessions";
+import { isUndone } from "../../../src/view/changes";
 import { next, scene } from "./playing";
 
 scene(
@@ -138,5 +139,29 @@ scene(
     await wire.call("abort", { sessionId: session.id });
     assert.equal((await settled).choice, undefined);
     assert.deepEqual(permissions.of(session.id), []);
+  },
+);
+
+scene(
+  "a picture has what its runs changed, by the entry of what was asked for, and what was taken back of it",
+  [[{ toolCall: { name: "write", arguments: { path: "a.txt", content: "a" } } }], [{ text: "Done." }]],
+  async ({ daemon }) => {
+    const sessions = new Sessions(daemon);
+    const { id: sessionId } = await sessions.create({ permissionMode: "full" });
+    const wire = await daemon.use();
+    await wire.call("prompt", { sessionId, message: "Write it." });
+    const { messages, checkpoints } = await sessions.picture(wire, sessionId);
+    assert.deepEqual(
+      checkpoints.map(({ kind, entryId, settled }) => ({ kind, entryId, settled })),
+      [{ kind: "run", entryId: messages.entryIds[0], settled: true }],
+    );
+    const [run] = checkpoints;
+    assert.ok(run);
+    await wire.call("checkpoint/restore", { sessionId, checkpointId: run.checkpointId });
+    const later = await sessions.checkpoints(wire, sessionId);
+    assert.deepEqual(
+      later.map((one) => isUndone(one, later)),
+      [false, true],
+    );
   },
 );

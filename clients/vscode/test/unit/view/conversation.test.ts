@@ -1,9 +1,14 @@
 import assert from "node:assert/strict";
 import { readdirSync } from "node:fs";
 import { test } from "node:test";
-import type { AgentEvent, AgentEventParams, AssistantMessage } from "../../../src/generated/protocol";
+import type {
+  AgentEvent,
+  AgentEventParams,
+  AssistantMessage,
+  CheckpointSummary,
+} from "../../../src/generated/protocol";
 import { Conversation } from "../../../src/view/conversation";
-import type { ToolRow } from "../../../src/view/rows";
+import type { ChangesRow, ToolRow } from "../../../src/view/rows";
 import { call, reply, result, snapshot, state, user } from "../../bench/scenes";
 import { beginning, inWords, played, recorded, storedBy, words } from "./recorded";
 
@@ -79,6 +84,74 @@ test("a rejected call is a failed one, with what the person said", () => {
 
 test("a run that changed files ends with what it changed", () => {
   assert.equal(words(played("checkpoints")).at(-1), "changes: docs/valve.md, valve.txt");
+});
+
+/** A recorded run that changed files as it is read later. */
+function changed() {
+  const { events, results } = recorded("checkpoints");
+  const list = results.find((one) => (one as { checkpoints?: unknown }).checkpoints !== undefined);
+  const { checkpoints } = list as { checkpoints: CheckpointSummary[] };
+  const [run] = checkpoints;
+  assert.ok(run?.entryId);
+  const shot = snapshot([user(run.text), reply({ type: "text", text: "Done." })], {
+    sessionId: run.sessionId,
+  });
+  shot.messages.entryIds[0] = run.entryId;
+  return { events, shot: { ...shot, checkpoints }, run };
+}
+
+function restoring(of: CheckpointSummary, checkpointId: string, files = of.files): CheckpointSummary {
+  return { ...of, kind: "restore", checkpointId, files, restored: of.checkpointId };
+}
+
+function changesIn(conversation: Conversation): ChangesRow {
+  const rows = conversation.rows().filter((row): row is ChangesRow => row.kind === "changes");
+  assert.equal(rows.length, 1);
+  return rows[0] as ChangesRow;
+}
+
+test("a session that is resumed shows what its runs changed, as it was shown when they ended", () => {
+  const { shot } = changed();
+  const conversation = new Conversation();
+  conversation.load(shot);
+  assert.equal(words(conversation).at(-1), words(played("checkpoints")).at(-1));
+});
+
+test("a run whose end comes behind a picture that holds its changes shows them once", () => {
+  const { events, shot } = changed();
+  const conversation = new Conversation();
+  conversation.load(shot);
+  for (const event of events) if (event.event.type === "agent_settled") conversation.apply(event);
+  changesIn(conversation);
+});
+
+test("a run that goes on has no changes yet, one that was killed has", () => {
+  const { shot, run } = changed();
+  const open = { ...shot, checkpoints: [{ ...run, settled: false }] };
+  const conversation = new Conversation();
+  conversation.load({ ...open, state: { ...shot.state, phase: "turn" } });
+  assert.deepEqual(
+    conversation.rows().filter(({ kind }) => kind === "changes"),
+    [],
+  );
+  conversation.load(open);
+  changesIn(conversation);
+});
+
+test("changes that were taken back are marked so, until that is taken back as well", () => {
+  const { shot, run } = changed();
+  const conversation = new Conversation();
+  conversation.load(shot);
+  assert.equal(changesIn(conversation).undone, false);
+  const back = restoring(run, "cp_2");
+  conversation.transcript.setCheckpoints([back, run]);
+  assert.equal(changesIn(conversation).undone, true);
+  conversation.transcript.setCheckpoints([restoring(back, "cp_3"), back, run]);
+  assert.equal(changesIn(conversation).undone, false);
+  conversation.transcript.setCheckpoints([restoring(run, "cp_2", run.files.slice(1)), run]);
+  assert.equal(changesIn(conversation).undone, false, "a part of it is not all of it");
+  conversation.load({ ...shot, checkpoints: [back, run] });
+  assert.equal(changesIn(conversation).undone, true);
 });
 
 test("a compaction leaves its summary, a stopped one a note", () => {

@@ -1,11 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { ChangesRow } from "../../../src/view/rows";
 import { askCall, growCall, newToolRow } from "../../../src/view/tools";
 import { Folds } from "../../../src/webview/folds";
 import { elementsOf } from "../../../src/webview/highlight";
 import { renderMarkdown } from "../../../src/webview/markdown";
 import { permissionView } from "../../../src/webview/permissionView";
 import { PromptBox } from "../../../src/webview/promptBox";
+import { rowMaker } from "../../../src/webview/rowViews";
 import { fenceOf, textView } from "../../../src/webview/textView";
 import { toolView } from "../../../src/webview/toolView";
 import { drawn, find, NotedHost, press, send, type } from "./page";
@@ -401,4 +403,29 @@ test("an image that is pasted goes with the message", async () => {
   assert.deepEqual(done, [
     ["prompt", { text: "", images: [{ type: "image", data: "AQID", mimeType: "image/png" }] }],
   ]);
+});
+
+test("the card of changes that were taken back says so, and does not offer it again", () => {
+  const row: ChangesRow = {
+    kind: "changes",
+    key: "k:cp",
+    version: 0,
+    checkpointId: "cp",
+    files: [{ path: "a.txt", kind: "changed" }],
+    partial: false,
+    undone: false,
+  };
+  const context = {
+    host: new NotedHost(),
+    folds: new Folds(),
+    expandThinking: false,
+    readOnly: () => false,
+  };
+  const view = rowMaker(context).make(row);
+  const undo = [...view.element.querySelectorAll("button")].find((one) => one.textContent === "Undo");
+  assert.equal(undo?.hidden, false);
+  row.undone = true;
+  view.update();
+  assert.equal(undo?.hidden, true);
+  assert.match(view.element.textContent ?? "", /Undone/);
 });
