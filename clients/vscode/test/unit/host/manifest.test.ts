@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, extname, join } from "node:path";
 import test from "node:test";
 
 const manifest = JSON.parse(readFileSync("package.json", "utf8"));
@@ -80,4 +80,13 @@ test("it runs where the files are, also in a workspace that is not trusted, and 
   assert.deepEqual(manifest.extensionKind, ["workspace"]);
   assert.equal(manifest.capabilities.untrustedWorkspaces.supported, "limited");
   assert.match(sources, /workspace\.isTrusted/);
+});
+
+test("the pictures of the README are in the package", () => {
+  const pictures = [...readFileSync("README.md", "utf8").matchAll(/(?:\]\(|src=")(media\/[^)"]+)/g)];
+  assert.ok(pictures.length > 0);
+  const packed = readFileSync(".vscodeignore", "utf8").split("\n");
+  for (const [, path = ""] of pictures) {
+    assert.ok(packed.includes(`!${path}`) || packed.includes(`!${dirname(path)}/*${extname(path)}`), path);
+  }
 });
