@@ -5,10 +5,10 @@ import gc
 import os
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import NoReturn
 
 from pi_rpc import __version__
+from pi_rpc._os.streams import guarded_streams
 from pi_rpc.cli_options import add_export_options, add_run_options, add_sessions_command
 
 __all__ = ["main", "parse"]
@@ -38,24 +38,18 @@ _SCHEMA_KINDS = {
 
 def main(argv: Sequence[str] | None = None) -> NoReturn:
     """Run the command and exit with its code."""
-    arguments = parse(sys.argv[1:] if argv is None else argv)
     try:
-        code = _run(arguments)
+        with guarded_streams():
+            arguments = parse(sys.argv[1:] if argv is None else argv)
+            code = 0 if arguments.command is None else _run(arguments)
+        if arguments.command is None:
+            code = _serve(arguments)
     except KeyboardInterrupt:
-        code = _INTERRUPTED
+        sys.exit(_INTERRUPTED)
     if arguments.command == "run":
-        _leave(code)
+        # All has ended in order, and taking the interpreter apart takes longer than some runs.
+        os._exit(code)
     sys.exit(code)
-
-
-def _leave(code: int) -> NoReturn:
-    """End at once. Everything has ended in order, and taking the interpreter apart takes longer
-    than some runs."""
-    for stream in (sys.stdout, sys.stderr):
-        # One that was closed before we began is None; that one cannot be written was told.
-        with suppress(AttributeError, OSError, ValueError):
-            stream.flush()
-    os._exit(code)
 
 
 def _run(arguments: argparse.Namespace) -> int:
@@ -102,18 +96,23 @@ def _run(arguments: argparse.Namespace) -> int:
             from pi_rpc.headless.local import run_local
 
             return run_local(arguments)
-        case _ if arguments.acp:
-            from pi_rpc.acp.stdio import run_acp
-
-            return run_acp(arguments)
-        case _ if arguments.lsp:
-            from pi_rpc.lsp.stdio import run_lsp
-
-            return run_lsp(arguments)
         case _:
-            from pi_rpc.server.stdio import run_stdio
+            raise AssertionError(arguments.command)
 
-            return run_stdio(arguments)
+
+def _serve(arguments: argparse.Namespace) -> int:
+    """The streams are the wire's."""
+    if arguments.acp:
+        from pi_rpc.acp.stdio import run_acp
+
+        return run_acp(arguments)
+    if arguments.lsp:
+        from pi_rpc.lsp.stdio import run_lsp
+
+        return run_lsp(arguments)
+    from pi_rpc.server.stdio import run_stdio
+
+    return run_stdio(arguments)
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:

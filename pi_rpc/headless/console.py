@@ -1,13 +1,15 @@
 """The two streams of a run: the answer on standard output, everything about it on standard error.
 
-Owns that nothing else gets onto standard output, what happens when one of them cannot be written,
-and the live line at the bottom of a terminal. Does not own what is said.
+Owns that nothing else gets onto standard output, that a run whose answer is lost ends, and the live
+line at the bottom of a terminal. Does not own what is said, nor how a stream is lost
+(``pi_rpc._os.streams``).
 """
 
 import os
 import sys
 from collections.abc import Callable
 
+from pi_rpc._os.streams import OutputLost
 from pi_rpc.headless._table import harmless
 from pi_rpc.headless.ending import Ending
 from pi_rpc.headless.exit_codes import ExitCode
@@ -24,11 +26,7 @@ class Notes:
         """``quoted`` makes a text safe for whoever reads the log."""
         self._quoted = quoted
         self._live = ""
-        # A stream that was closed before we began is None.
-        self._lost = sys.stderr is None
-        self.is_terminal = (
-            not self._lost and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
-        )
+        self.is_terminal = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
 
     def isatty(self) -> bool:
         """Somebody is watching."""
@@ -61,14 +59,8 @@ class Notes:
             self._live = ""
 
     def _write(self, text: str) -> None:
-        if self._lost:
-            return
-        try:
-            sys.stderr.write(text.encode("utf-8", "replace").decode())
-            sys.stderr.flush()
-        except (OSError, ValueError):
-            # What is only said beside the answer must not cost the answer.
-            self._lost = True
+        sys.stderr.write(text)
+        sys.stderr.flush()
 
 
 class Answer:
@@ -78,14 +70,14 @@ class Answer:
         self._notes = notes
         self._ending = ending
         self._lost = False
-        self.is_terminal = sys.stdout is not None and sys.stdout.isatty()
+        self.is_terminal = sys.stdout.isatty()
 
     @property
     def descriptor(self) -> int:
         """Its number; -1 where it has none."""
         try:
-            return -1 if sys.stdout is None else sys.stdout.fileno()
-        except (OSError, ValueError):
+            return sys.stdout.fileno()
+        except OSError:
             return -1
 
     def isatty(self) -> bool:
@@ -110,20 +102,11 @@ class Answer:
         if self._lost:
             return
         try:
-            if sys.stdout is None:
-                raise ValueError("it is closed")
             sys.stdout.buffer.write(data)
             sys.stdout.buffer.flush()
-        except BrokenPipeError:
-            self._give_up()
-            self._ending.end(ExitCode.UNREAD)
-        except (OSError, ValueError) as error:
-            self._give_up()
-            reason = getattr(error, "strerror", None) or error
-            self._ending.end(ExitCode.FAILED, f"standard output cannot be written: {reason}")
-
-    def _give_up(self) -> None:
-        """What is still in the buffer must not be tried again at the very end."""
-        self._lost = True
-        if self.descriptor >= 0:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), self.descriptor)
+        except OutputLost as lost:
+            self._lost = True
+            if lost.is_unread:
+                self._ending.end(ExitCode.UNREAD)
+            else:
+                self._ending.end(ExitCode.FAILED, str(lost))

@@ -41,13 +41,9 @@ def run_sessions(arguments: "Namespace") -> int:
     actions = {"list": _list, "show": _show, "delete": _delete}
     try:
         anyio.run(actions[arguments.action], arguments, _repo())
-        sys.stdout.flush()
     except HarnessError as error:
         sys.stderr.write(f"pi-rpc sessions: {in_a_shell(error.message)}\n")
         return exit_code_of(error)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return ExitCode.UNREAD
     return ExitCode.DONE
 
 
@@ -105,7 +101,7 @@ async def _show(arguments: "Namespace", repo: JsonlSessionRepo) -> None:
                 sys.stdout.write(stored.json.decode() + "\n")
         else:
             for text in markdown_page(session):
-                sys.stdout.write(text.encode("utf-8", "replace").decode())
+                sys.stdout.write(text)
     finally:
         await session.aclose()
 

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 __all__ = ["Timeline", "run_trace"]
 
 _FAILED = 2
-_UNREAD = 141
 
 
 def run_trace(arguments: "Namespace") -> int:
@@ -28,14 +27,11 @@ def run_trace(arguments: "Namespace") -> int:
     timeline = Timeline(lambda text: sys.stderr.write(f"pi-rpc trace: {text}\n"))
     try:
         if arguments.file == "-":
-            lines: Iterable[bytes] = sys.stdin.buffer
+            lines: Iterable[bytes] = [] if sys.stdin is None else sys.stdin.buffer
             _print(timeline.rows(lines), arguments, sys.stdout)
         else:
             with Path(arguments.file).open("rb") as file:
                 _print(timeline.rows(file), arguments, sys.stdout)
-    except BrokenPipeError:
-        sys.stdout = None  # nobody reads it any more
-        return _UNREAD
     except OSError as error:
         reason = error.strerror or error
         sys.stderr.write(f"pi-rpc trace: {arguments.file} cannot be read: {reason}\n")
