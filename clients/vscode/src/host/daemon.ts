@@ -141,12 +141,18 @@ export class Daemon {
       this.#log.warn(line);
     });
     child.stdin.on("error", (error) => this.#log.warn(`writing to pi-rpc: ${error.message}`));
-    const wire = new Wire(child.stdout, child.stdin, (fault) => this.#log.error(fault));
+    let fault = "";
+    const wire = new Wire(child.stdout, child.stdin, (what) => {
+      fault = what;
+      this.#log.error(what);
+    });
+    // One that is not listened to any more is not left behind.
+    wire.onEnd(() => finish(child, fault !== ""));
     const running = { child, wire };
     this.#running = running;
     let greeted = false;
     const gone = ended.then((how) => {
-      const why = lastWords && !greeted ? `${how}: ${lastWords}` : how;
+      const why = fault || (lastWords && !greeted ? `${how}: ${lastWords}` : how);
       wire.end(why);
       if (this.#running !== running) return;
       this.#running = undefined;
@@ -167,10 +173,11 @@ export class Daemon {
       // The reason that the process itself gives says more than that its output ended.
       if (error instanceof DaemonGone) {
         await gone;
+        if (fault) throw new DaemonGone(`${program} does not speak as pi-rpc does: ${fault}. Is it pi-rpc?`);
         throw new DaemonGone(`${program} could not be started: ${await ended}. ${lastWords}`.trim());
       }
       this.#running = undefined;
-      child.kill();
+      finish(child, true);
       wire.end("it was not wanted");
       throw error;
     }
@@ -181,6 +188,14 @@ export class Daemon {
     this.#failure = { error, crashed };
     this.#failed.fire(this.#failure);
   }
+}
+
+/** See to it that a process ends: at first by asking, when it should not end by itself, then by force. */
+function finish(child: ChildProcess, ask: boolean): void {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  if (ask) child.kill();
+  const late = setTimeout(() => child.kill("SIGKILL"), ENDING_MS);
+  child.once("exit", () => clearTimeout(late));
 }
 
 async function within<R>(limitMs: number, answer: Promise<R>, program: string): Promise<R> {

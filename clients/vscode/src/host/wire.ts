@@ -66,17 +66,28 @@ export class Wire {
   readonly #ended = new Emitter<DaemonGone>();
   #gone: DaemonGone | undefined;
 
-  /** Speak over these streams; `onFault` hears of what does not fit the framing. */
+  /** Speak over these streams; `onFault` hears of what does not fit the framing, which ends the connection. */
   constructor(
     input: NodeJS.ReadableStream,
     output: NodeJS.WritableStream,
     onFault: (message: string) => void,
   ) {
+    const reader = new StreamMessageReader(input);
     this.#connection = createMessageConnection(
-      new StreamMessageReader(input),
+      reader,
       new Writer(output, () => this.end("its input was closed")),
     );
-    this.#connection.onError(([error]) => onFault(error.message));
+    const fault = (what: string) => {
+      if (this.#gone) return;
+      onFault(what);
+      // Where the next message begins is not known any more.
+      this.end(what);
+    };
+    reader.onError((error) => fault(`it wrote what is no message (${error.message})`));
+    input.once("data", (first: Buffer) => {
+      // What never has the end of a header would be read, and kept, for ever.
+      if (!isBeginning(first)) fault("what it writes is no message");
+    });
     this.#connection.onClose(() => this.end("its output ended"));
     this.#connection.listen();
   }
@@ -146,6 +157,10 @@ export class Wire {
     }
     return error instanceof Error ? error : new Error(String(error));
   }
+}
+
+function isBeginning(bytes: Buffer): boolean {
+  return "content-".startsWith(bytes.toString("latin1", 0, "content-".length).toLowerCase());
 }
 
 /** The library throws a failed write where nobody can catch it. It is the end of the connection, no more. */

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { chmodSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DaemonGone, Refusal } from "../../../src/host/wire";
 import { next, runs, scene, until } from "./playing";
@@ -89,9 +89,36 @@ scene("a daemon that is too old is refused, and ended", [], async ({ daemon, lau
   const answer = `Content-Length: ${body.length}\\r\\n\\r\\n${body.replaceAll('"', '\\"')}`;
   launch.program = shellProgram(folder, `echo $$ > ${folder}/pid; printf "${answer}"; exec sleep 3600`);
   await assert.rejects(daemon.use(), { name: "ProgramTooOld", message: /0\.0\.9 is too old/ });
-  const { readFileSync } = await import("node:fs");
   const pid = Number(readFileSync(join(folder, "pid"), "utf8"));
   await until("the old daemon has ended", () => !runs(pid));
+});
+
+for (const [what, script] of [
+  ["writes what is no message", "echo 'Welcome to the shell!'"],
+  ["writes a message that is none", "printf 'Content-Length: many\\r\\n\\r\\n'"],
+  ["stops to write", "exec >&-"],
+] as const) {
+  scene(
+    `a program that ${what} is told of at once, and ended though it does not want to`,
+    [],
+    async ({ daemon, launch, folder }) => {
+      launch.program = shellProgram(
+        folder,
+        `trap '' TERM; echo $$ > ${folder}/pid; ${script}; exec sleep 3600`,
+      );
+      await assert.rejects(daemon.use(), { name: "DaemonGone", message: /program/ });
+      const pid = Number(readFileSync(join(folder, "pid"), "utf8"));
+      await until("it has ended", () => !runs(pid));
+      assert.equal(daemon.failure?.crashed, false);
+    },
+  );
+}
+
+scene("a program is found where its path has spaces", [], async ({ daemon, launch, folder }) => {
+  const place = join(folder, "my programs");
+  mkdirSync(place);
+  launch.program = shellProgram(place, `exec '${launch.program}' "$@"`);
+  assert.deepEqual(await (await daemon.use()).call("ping", {}), {});
 });
 
 scene("what it writes on stderr is logged line by line", [], async ({ daemon, launch, lines }) => {
