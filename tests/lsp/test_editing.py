@@ -32,7 +32,10 @@ FIXING = replaces("return y", "return 2 * x")
 def told(home: Path) -> str:
     """What the tools have told the model."""
     (path,) = session_files(home)
-    results = [each for each in stored_messages(path) if each["role"] == "toolResult"]
+    # Not its lines as Python sees them: some end within a text.
+    entries = [json.loads(line) for line in path.read_text().split("\n") if line]
+    messages = [each["message"] for each in entries if each["type"] == "message"]
+    results = [each for each in messages if each["role"] == "toolResult"]
     return "\n".join(block["text"] for each in results for block in each["content"])
 
 
@@ -80,6 +83,8 @@ def test_a_change_that_comes_after_the_answer_is_waited_for(tmp_path: Path) -> N
         def late(params: Frame) -> Any:
             (frame,) = (e for e in editor.frames if e.get("method") == "workspace/applyEdit")
             editor.send(id=frame["id"], result={"applied": True})
+            # It has heard that by now, and nothing else.
+            assert editor.actions(uri)
             editor.apply(params)
             return NotImplemented
 
@@ -213,7 +218,8 @@ TANGLED = "a😀b\u2028c\fd\x85e ä\r\nsecond 😀 line\r\nlast 😀ä"
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-32"])
 def test_positions_are_where_the_editor_means_them(encoding: str, tmp_path: Path) -> None:
     able = {**ABLE, "general": {"positionEncodings": ["what", encoding, "utf-16"]}}
-    with lsp(tmp_path, replaces("line", "LINE"), *FULL, able=able) as editor:
+    replies = [[call("read", path="app.py")], *replaces("line", "LINE")]
+    with lsp(tmp_path, replies, *FULL, able=able) as editor:
         assert editor.initialized["capabilities"]["positionEncoding"] == encoding
         editor.encoding = encoding
         uri = editor.open("app.py", TANGLED)
@@ -236,6 +242,7 @@ def test_positions_are_where_the_editor_means_them(encoding: str, tmp_path: Path
         editor.command("pi.prompt", {"text": "go", "wait": True})
         expected = "a😎😎b\u2028c\fd\x85e ä\r\nx\r\nsecond 😀! LINE\r\nlast 😀ä end"
         assert editor.buffers[uri][1] == expected
+    assert expected.replace("LINE", "line").splitlines()[-1] in told(tmp_path)
 
 
 def test_an_editor_that_hides_carriage_returns_is_edited_without_them(tmp_path: Path) -> None:

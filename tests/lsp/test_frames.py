@@ -4,8 +4,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from tests.lsp.client import FULL, call, command, hold, lsp, say
-from tests.server.test_slow_clients import wait_until
+from tests.server.test_slow_clients import wait_until, wait_until_it_rests
 
 Frame = dict[str, Any]
 
@@ -85,8 +87,9 @@ def test_a_client_that_does_not_read_can_still_stop_a_run(tmp_path: Path) -> Non
     options = {"agentEvents": True}
     with lsp(tmp_path, [[flood, hold()]], options=options) as editor:
         editor.begin("workspace/executeCommand", command("pi.prompt", {"text": "go"}))
-        # Nothing is read from here on; the pipe fills, and the server still hears.
+        # Nothing is read from here on; the pipe fills, the run waits, and the server still hears.
         wait_until(lambda: bool(list((tmp_path / "sessions").rglob("*.jsonl"))))
+        wait_until_it_rests(psutil.Process(editor.process.pid))
         editor.begin("workspace/executeCommand", command("pi.stop"))
 
         def is_stored() -> bool:
@@ -94,6 +97,8 @@ def test_a_client_that_does_not_read_can_still_stop_a_run(tmp_path: Path) -> Non
             return '"stopReason":"aborted"' in path.read_text().replace(": ", ":")
 
         wait_until(is_stored)
+        (path,) = (tmp_path / "sessions").rglob("*.jsonl")
+        assert path.stat().st_size < 8 * 1024 * 1024
         assert editor.end() == 0
         ends = [
             each for each in editor.all("agent/event") if each["event"]["type"] == "agent_settled"
