@@ -46,6 +46,23 @@ scene(
 );
 
 scene(
+  "a session in an editor tab is there again after the window was loaded anew",
+  { replies: [[{ text: "I am the first answer." }]] },
+  async ({ window }) => {
+    const chat = await window.openChat();
+    await chat.send("First question");
+    await chat.text("I am the first answer.").waitFor();
+    await window.run("pi: Open this Session in an Editor Tab");
+    await window.tab(/^pi/).waitFor();
+    await window.hideChat();
+    await chat.text("I am the first answer.").waitFor();
+    await window.reload();
+    await chat.text("First question").waitFor();
+    await chat.text("I am the first answer.").waitFor();
+  },
+);
+
+scene(
   "a daemon that was killed is started again when the person wants it, and the session goes on",
   {
     replies: [[{ text: "I was saying that" }, { delayMs: 3_600_000 }]],
