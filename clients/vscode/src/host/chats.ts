@@ -8,6 +8,7 @@ import * as vscode from "vscode";
 import type { AgentEventParams, PermissionRequestParams } from "../generated/protocol";
 import type { Banner, HostMessage, WebviewMessage } from "../shared/messages";
 import { page, resourceRoots } from "./page";
+import { isOfPage } from "./pageMessages";
 import type { Picture } from "./sessions";
 import { viewSettings } from "./settings";
 import type { Tabs } from "./tabs";
@@ -274,7 +275,8 @@ export class Chats implements vscode.WebviewViewProvider, vscode.WebviewPanelSer
     this.#active ??= chat;
     const { webview } = surface;
     webview.options = { enableScripts: true, localResourceRoots: resourceRoots(this.#extension) };
-    webview.onDidReceiveMessage((message: WebviewMessage) => {
+    webview.onDidReceiveMessage((message: unknown) => {
+      if (!isOfPage(message)) return;
       if (message.type === "ready") {
         chat.begin();
         chat.post({ type: "settings", settings: viewSettings() });

@@ -1,5 +1,7 @@
 /** A page without a browser, for what is drawn. What draws looks for it when it draws. */
+import assert from "node:assert/strict";
 import { Window } from "happy-dom";
+import { isOfPage } from "../../../src/host/pageMessages";
 import type { WebviewMessage } from "../../../src/shared/messages";
 import type { Host, Kept } from "../../../src/webview/host";
 
@@ -30,6 +32,7 @@ export class NotedHost implements Host {
   kept: Kept = {};
 
   post(message: WebviewMessage): void {
+    assert.ok(isOfPage(structuredClone(message)), `the host takes ${JSON.stringify(message)}`);
     this.posted.push(message);
   }
 
