@@ -31,7 +31,8 @@ scene(
         120_000,
       );
     });
-    const [longest] = tasks;
+    // The workbench tidies up when it is idle; the chat has no idle callbacks.
+    const [longest] = tasks.filter(({ parts }) => !parts.some((part) => part.startsWith("FireIdleCallback")));
     console.log(`scrolling: ${tasks.length} tasks, the longest ${longest?.ms.toFixed(1)} ms of CPU`);
     assert.ok(longest && longest.ms <= LONG, `a task of ${longest?.ms} ms: ${longest?.parts.join(", ")}`);
   },
