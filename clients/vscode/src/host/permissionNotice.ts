@@ -1,7 +1,7 @@
 /** A permission request as a notification, for when no chat that shows the session is in sight. */
 import * as vscode from "vscode";
 import type { PermissionChoice, PermissionRequestParams } from "../generated/protocol";
-import { optionOf, subject } from "./permissions";
+import { isTold, optionOf, subject } from "./permissions";
 import { line, plain } from "./words";
 
 /** What a person decided: an option, or to look at the chat. */
@@ -18,7 +18,7 @@ export async function askByNotification(
   const text = subject(request);
   const once = optionOf(request, "allow_once");
   const reject = optionOf(request, "reject_once");
-  const isWhole = text.length <= LONGEST && !request.edits;
+  const isWhole = text.length <= LONGEST && isTold(request);
   const choices = [
     ...(once && isWhole ? [{ title: once.name, option: once }] : []),
     ...(reject ? [{ title: reject.name, option: reject }] : []),

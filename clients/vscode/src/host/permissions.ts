@@ -11,6 +11,7 @@ import type {
   PermissionRequestResult,
   ReviewedText,
 } from "../generated/protocol";
+import { commandOf } from "../shared/asked";
 
 /** A request that is over. */
 export interface Settled {
@@ -118,10 +119,18 @@ export function optionOf(
   return request.options.find((option) => option.kind === kind);
 }
 
-/** All of what is asked about: of a command its whole text. */
+/** What is asked about: of a command its whole text. */
 export function subject(request: PermissionRequestParams): string {
-  const { command } = (request.args ?? {}) as { command?: unknown };
-  return typeof command === "string" ? command : request.title;
+  return commandOf(request.args) ?? request.title;
+}
+
+/** Whether `subject` tells all of what is asked about: there is nothing in the call that it leaves out. */
+export function isTold(request: PermissionRequestParams): boolean {
+  if (request.edits?.length) return false;
+  if (commandOf(request.args) !== null) return true;
+  return Object.values(request.args ?? {}).every(
+    (value) => typeof value !== "object" && request.title.includes(String(value)),
+  );
 }
 
 function answerOf(

@@ -4,15 +4,11 @@
  * Labels and the status bar draw `$(name)` as an icon, notifications make links of `[text](command:…)`, and
  * characters that do not print or turn the direction of the text can hide what a person is asked about.
  */
-
-const HIDDEN = /[^\P{Cc}\t\n]|[\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]/gu;
+import { plainly } from "../shared/asked";
 
 /** The same words, with nothing in them but words. */
 export function plain(text: string): string {
-  return text
-    .replace(HIDDEN, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`)
-    .replace(/\$\(/g, "$\u200b(")
-    .replace(/\]\(/g, "]\u200b(");
+  return plainly(text).replace(/\$\(/g, "$\u200b(").replace(/\]\(/g, "]\u200b(");
 }
 
 /** On one line, for a list: cut where it is longer than anybody reads there. */

@@ -50,11 +50,3 @@ export function baseName(path: string): string {
 function trim(value: number): string {
   return value >= 100 ? value.toFixed(0) : value.toFixed(1).replace(/\.0$/, "");
 }
-
-// What does not print, turns the direction of text round, or looks like nothing; what colours an emoji is left.
-const UNSEEN = /(?!\ufe0f)(?:[^\P{C}\n\t]|\p{DI}|[\u2028\u2029])/gu;
-
-/** A text of a model as it is to be read before it is allowed: what cannot be seen is written out. */
-export function plainly(text: string): string {
-  return text.replace(UNSEEN, (unseen) => `\\u{${unseen.codePointAt(0)?.toString(16)}}`);
-}

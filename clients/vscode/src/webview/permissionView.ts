@@ -1,6 +1,7 @@
 /** A permission request inside of its tool's card: what would happen, what can be answered, what is remembered. */
 import type { PermissionChoice } from "../generated/protocol";
-import { count, plainly } from "../view/format";
+import { commandOf, plainly } from "../shared/asked";
+import { count } from "../view/format";
 import type { Asked } from "../view/rows";
 import { argsText, isRecord } from "../view/tools";
 import { button, h, show } from "./dom";
@@ -24,7 +25,7 @@ export function permissionView(asked: Asked, host: Host): HTMLElement {
     for (const one of element.querySelectorAll("button")) one.disabled = true;
     host.post({ type: "answer", requestId: request.requestId, optionId, ...(feedback ? { feedback } : {}) });
   };
-  if (request.reason) element.append(h("p", { class: "asked-reason" }, request.reason));
+  if (request.reason) element.append(h("p", { class: "asked-reason" }, plainly(request.reason)));
   const whole = wholeOf(request);
   if (whole !== null) element.append(h("pre", { class: "asked-command", tabindex: "0" }, plainly(whole)));
   element.append(choices(asked, host, answer), remembered(request.options, answer));
@@ -33,7 +34,8 @@ export function permissionView(asked: Asked, host: Host): HTMLElement {
 
 // All of what is asked about: the title is a line and may be cut. Edits are shown as the changes that they are.
 function wholeOf({ kind, args, edits }: Asked["request"]): string | null {
-  if (isRecord(args) && typeof args.command === "string") return args.command;
+  const command = commandOf(args);
+  if (command !== null) return command;
   if (kind === "edit" && edits && edits.length > 0) return null;
   return isRecord(args) && Object.keys(args).length > 0 ? argsText(args) : null;
 }

@@ -1,6 +1,8 @@
 /** The card of a tool call: what it is, how it went, what it printed or changed. */
+
+import { plainly } from "../shared/asked";
 import { parseDiff } from "../view/diff";
-import { duration, plainly, tokens } from "../view/format";
+import { duration, tokens } from "../view/format";
 import { proposal } from "../view/proposal";
 import type { ToolRow } from "../view/rows";
 import { argsText } from "../view/tools";

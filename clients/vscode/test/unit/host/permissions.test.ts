@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { CancellationTokenSource } from "vscode-jsonrpc/node";
 import type { PermissionChoice, PermissionRequestParams } from "../../../src/generated/protocol";
-import { Permissions, subject } from "../../../src/host/permissions";
+import { isTold, Permissions, subject } from "../../../src/host/permissions";
 
 const OPTIONS: PermissionChoice[] = [
   { id: "1", name: "Allow once", kind: "allow_once" },
@@ -90,4 +90,15 @@ test("when the daemon is gone nothing waits any more", async () => {
 test("of a command the whole text is shown, not its title", () => {
   assert.equal(subject(request("1")), "git status");
   assert.equal(subject(request("1", { args: { path: "a" }, title: "edit a" })), "edit a");
+  assert.equal(subject(request("1", { args: { command: "ls", host: "prod" }, title: "remote" })), "remote");
+});
+
+test("where not all of a call can be told in a line, that is known", () => {
+  const told = (more: Partial<PermissionRequestParams>) => isTold(request("1", more));
+  assert.ok(told({}));
+  assert.ok(told({ args: { command: "make", timeout: 60 } }));
+  assert.ok(told({ args: { path: "/etc/hosts" }, title: "read /etc/hosts" }));
+  assert.ok(!told({ args: { command: "make", host: "prod" }, title: "remote" }));
+  assert.ok(!told({ args: { url: "https://example.org", body: { secret: 1 } }, title: "post" }));
+  assert.ok(!told({ args: { path: "a" }, edits: [{ uri: "file:///a", newText: "b" }], title: "edit a" }));
 });

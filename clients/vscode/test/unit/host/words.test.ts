@@ -8,7 +8,8 @@ test("what a model wrote becomes neither an icon nor a link", () => {
 });
 
 test("what does not print, or turns the text round, is seen", () => {
-  assert.equal(plain("rm \u202egnp.exe\u0007\u200b"), "rm \\u202egnp.exe\\u0007\\u200b");
+  assert.equal(plain("rm \u202egnp.exe\u0007\u200b"), "rm \\u{202e}gnp.exe\\u{7}\\u{200b}");
+  assert.equal(plain("ls \u{e0072}\u3164"), "ls \\u{e0072}\\u{3164}");
   assert.equal(plain("tabs\tand\nlines, ümlaute, 漢字, 🙂"), "tabs\tand\nlines, ümlaute, 漢字, 🙂");
 });
 

@@ -153,6 +153,19 @@ test("all arguments of a tool that is not known are shown before it is allowed",
   assert.match(shown, /"secret": 1/);
 });
 
+test("what else a tool is told beside a command is shown before it is allowed", () => {
+  const args = { command: "ls", host: "prod" };
+  const request = { ...asked(), toolName: "remote", title: "remote", args };
+  const shown = permissionView({ request }, new NotedHost()).querySelector("pre")?.textContent ?? "";
+  assert.match(shown, /command: ls\nhost: prod/);
+});
+
+test("the reason of a request is read as it is", () => {
+  const request = { ...asked(), reason: "It is \u202esafe" };
+  const card = permissionView({ request }, new NotedHost());
+  assert.equal(card.querySelector(".asked-reason")?.textContent, "It is \\u{202e}safe");
+});
+
 test("what cannot be seen in a command is written out", () => {
   const request = { ...asked(), args: { command: "echo \u202e'fr mr\u200b' \u001b[8m\n\ttrue" } };
   const card = permissionView({ request }, new NotedHost());
