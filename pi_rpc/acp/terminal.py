@@ -8,6 +8,7 @@ What runs in a terminal is the client's process: it ends with the client, not wi
 import os
 import signal as signals
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
@@ -29,6 +30,8 @@ _OUTPUT_BYTES = 1024 * 1024
 """How much output the client is to keep for us."""
 _ENDING_S = 0.5
 """How long each step of ending a command may take."""
+_OUTPUT_S = 10.0
+"""How long the client may take to give what a command has printed."""
 
 
 class ClientShell:
@@ -61,8 +64,14 @@ class ClientShell:
         signal: AbortSignal,
     ) -> CommandExit:
         """See ``Shell.run``; output comes when the command has ended."""
-        call_id = self._call_of(command)
-        terminal_id = None if call_id is None else await self._begun(command, cwd, env)
+        call_id, terminal_id = self._call_of(command), None
+        started = elapsed_s()
+        if call_id is not None:
+            with _patience(timeout_s, signal) as asked:
+                terminal_id = await self._begun(command, cwd, env)
+            if asked.cancelled_caught:
+                unbegun = "aborted" if signal.aborted else "timed_out"
+                return CommandExit(None, unbegun, elapsed_s() - started)
         if call_id is None or terminal_id is None:
             return await self._own.run(
                 command, cwd=cwd, env=env, timeout_s=timeout_s, on_output=on_output, signal=signal
@@ -70,7 +79,6 @@ class ClientShell:
         self._shown.add(call_id)
         self._stream.tell(self._stream.updates.in_terminal(call_id, terminal_id))
         terminal = q.TerminalParams(session_id=self._hosted.id, terminal_id=terminal_id)
-        started = elapsed_s()
         exit_: q.TerminalExit | None = None
         reason: Literal["exited", "aborted", "timed_out"] = "exited"
         try:
@@ -84,7 +92,7 @@ class ClientShell:
                 raise PortError("other", "The editor has lost the terminal of the command.")
         finally:
             with anyio.CancelScope(shield=True):
-                await self._end(terminal, on_output, kill=exit_ is None)
+                await self._end(terminal, on_output, signal, kill=exit_ is None)
             self._shown.discard(call_id)
         code = None if exit_ is None else _code_of(exit_)
         return CommandExit(code, reason, elapsed_s() - started)
@@ -128,20 +136,41 @@ class ClientShell:
                 yield q.EnvVariable(name=name, value=value)
 
     async def _end(
-        self, terminal: q.TerminalParams, on_output: Callable[[bytes], None], *, kill: bool
+        self,
+        terminal: q.TerminalParams,
+        on_output: Callable[[bytes], None],
+        signal: AbortSignal,
+        *,
+        kill: bool,
     ) -> None:
         """End what runs, take what it has printed, and let go of the terminal."""
         ask = self._asking.ask
         if kill:
             await ask("terminal/kill", terminal, q.Nothing, timeout_s=_ENDING_S)
-        printed = await ask(
-            "terminal/output", terminal, q.TerminalOutput, timeout_s=_ENDING_S if kill else 10.0
-        )
+        printed: q.TerminalOutput | None = None
+        with _patience(_ENDING_S if kill else _OUTPUT_S, signal):
+            printed = await ask("terminal/output", terminal, q.TerminalOutput)
         if printed is not None:
             if printed.truncated:
                 on_output(b"[the beginning of the output was not kept]\n")
             on_output(printed.output.encode("utf-8", "replace"))
         await ask("terminal/release", terminal, q.Nothing, timeout_s=_ENDING_S)
+
+
+@contextmanager
+def _patience(timeout_s: float | None, signal: AbortSignal) -> Iterator[anyio.CancelScope]:
+    """How long the client may take to answer. An abort leaves it a moment: a terminal that we are
+    not told of is one that we cannot end."""
+    with anyio.move_on_after(timeout_s) as scope:
+
+        def hurry() -> None:
+            scope.deadline = min(scope.deadline, anyio.current_time() + _ENDING_S)
+
+        remove = signal.on_abort(hurry)
+        try:
+            yield scope
+        finally:
+            remove()
 
 
 def _code_of(ended: q.TerminalExit) -> int | None:

@@ -203,6 +203,45 @@ def test_cancelling_kills_the_command_in_the_terminal_and_lets_go_of_it(tmp_path
         assert terminals.said == ["create", "wait_for_exit", "kill", "output", "release"]
 
 
+@pytest.mark.parametrize(
+    ("silent", "said"),
+    [("create", ["create"]), ("output", ["create", "wait_for_exit", "output", "release"])],
+)
+def test_cancelling_does_not_wait_for_a_client_that_says_nothing_of_a_terminal(
+    silent: str, said: list[str], tmp_path: Path
+) -> None:
+    replies = [[call("bash", command="touch made")]]
+    with acp(tmp_path, replies, *FULL, capabilities={"terminal": True}) as client:
+        terminals = Terminals(client)
+        client.answers[f"terminal/{silent}"] = terminals.step(silent, None)
+        session = client.new()
+        number = client.begin("session/prompt", sessionId=session, prompt=text("go"))
+        asked = client.until_asked(f"terminal/{silent}")
+        client.tell("session/cancel", sessionId=session)
+        while (frame := client.read()).get("method") != "$/cancel_request":
+            assert frame.get("id") != number, "the tool was given up on before the client was"
+        assert frame["params"]["requestId"] == asked["id"]
+        assert client.answer(number)["result"] == {"stopReason": "cancelled"}
+        assert terminals.said == said
+        assert not (client.project / "made").exists()  # Nor was it run here.
+
+
+def test_a_terminal_that_comes_after_the_cancellation_is_ended(tmp_path: Path) -> None:
+    replies = [[call("bash", command="make")]]
+    with acp(tmp_path, replies, *FULL, capabilities={"terminal": True}) as client:
+        terminals = Terminals(client, waits=True)
+        client.answers["terminal/create"] = terminals.step("create", None)
+        session = client.new()
+        number = client.begin("session/prompt", sessionId=session, prompt=text("go"))
+        asked = client.until_asked("terminal/create")
+        client.tell("session/cancel", sessionId=session)
+        client.send(id=asked["id"], result={"terminalId": "t1"})
+        assert client.answer(number)["result"] == {"stopReason": "cancelled"}
+        assert [each for each in terminals.said if each != "wait_for_exit"] == [
+            *("create", "kill", "output", "release")
+        ]
+
+
 def test_without_terminals_after_all_the_command_runs_here(tmp_path: Path) -> None:
     replies = [[call("bash", command="echo here")], [say("done")]]
     with acp(tmp_path, replies, *FULL, capabilities={"terminal": True}) as client:
