@@ -19,7 +19,8 @@ __all__ = ["annotations", "quoted", "quoted_json", "write_files"]
 
 _MAX_SUMMARY = 1024 * 1024 - 1024
 """Bytes of a step's summary that the runner takes."""
-_COMMAND = re.compile(r"^(\s*):(?=:)|##(?=\[)", re.MULTILINE)
+_COMMAND = re.compile(r"(?:^|(?<=\r))(\s*):(?=:)|##(?=\[)", re.MULTILINE)
+"""For the runner a lone CR ends a line, too."""
 
 
 def quoted(text: str) -> str:

@@ -82,7 +82,14 @@ def test_an_answer_cannot_end_its_output_and_a_summary_has_an_end(tmp_path: Path
 
 @pytest.mark.parametrize(
     "text",
-    ["::add-mask::x", "  ::error::x", "a\n::stop-commands::x", "see ##[error]x", ":::error::x"],
+    [
+        "::add-mask::x",
+        "  ::error::x",
+        "a\n::stop-commands::x",
+        "a\r::x::",
+        "see ##[error]x",
+        ":::error::x",
+    ],
 )
 def test_nothing_that_a_model_says_is_a_command_of_the_runner(text: str) -> None:
     for line in github.quoted(text).splitlines():
