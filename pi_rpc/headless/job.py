@@ -7,6 +7,7 @@ what may end it early (``pi_rpc.headless.ending``).
 from dataclasses import replace
 from typing import Any
 
+import anyio
 import msgspec
 from msgspec import UNSET
 
@@ -62,7 +63,8 @@ class Job:
                 await self._ask()
         except (HarnessError, UsageError) as error:
             self.result.exit_code = exit_code_of(error)
-            self.result.stop_reason = "error"
+            if not self.result.run_id:  # Otherwise it tells how the model ended.
+                self.result.stop_reason = "error"
             self.result.error_message = in_a_shell(str(error))
         self._finish()
 
@@ -117,12 +119,12 @@ class Job:
         outcome = await self._run(self._prompt.said(typed.text))
         if self._schema is None or _code_of(outcome) is not ExitCode.DONE:
             return
-        problem = self._unfit(outcome)
+        problem = await self._unfit(outcome)
         if problem is not None and self._may_ask_again():
             outcome = await self._run(PromptInput(self._schema.repair(problem)))
             if _code_of(outcome) is not ExitCode.DONE:
                 return
-            problem = self._unfit(outcome)
+            problem = await self._unfit(outcome)
         if problem is not None:
             self.result.exit_code = ExitCode.UNFIT
             self.result.error_message = str(problem)
@@ -157,14 +159,17 @@ class Job:
         spent = limits.cost_usd is not None and limits.cost_usd <= 0
         return self._ending.code is None and not (used_up or spent)
 
-    def _unfit(self, outcome: RunOutcome) -> UnfitError | None:
-        """What is wrong with the answer; otherwise its value is the result's."""
+    async def _unfit(self, outcome: RunOutcome) -> UnfitError | None:
+        """What is wrong with the answer; otherwise its value is the result's, unless the end came
+        while it was checked."""
         assert self._schema is not None
-        try:
-            value: Any = self._schema.value_of(outcome.text)
-        except UnfitError as error:
-            return error
-        self.result.output = value
+        with anyio.CancelScope() as scope:
+            self._ending.stops_with(scope.cancel)
+            try:
+                value: Any = await self._schema.value_of(outcome.text)
+            except UnfitError as error:
+                return error
+            self.result.output = value
         return None
 
 

@@ -7,6 +7,7 @@ is asked again (``pi_rpc.headless.job``).
 import json
 import re
 from collections.abc import Mapping
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,9 @@ __all__ = ["OutputSchema", "UnfitError"]
 _MAX_BYTES = 1024 * 1024
 _MAX_PROBLEMS = 10
 _BRIEF = 300
+_PATIENCE_S = 20.0
+"""More than any answer takes that is checked at all."""
+_CHECK = "pi_rpc.headless.output_schema:check"
 _FENCED = re.compile(r"```(?:json)?[ \t]*\n(.*?)\n?```", re.DOTALL)
 
 
@@ -33,8 +37,9 @@ class OutputSchema:
 
     def __init__(self, path: Path) -> None:
         """Reads the schema; raises ``UsageError``. Blocks, and imports what checking needs."""
+        self._path = path
         self._schema = _read(path)
-        self._validator = _validator(self._schema, path)
+        _check_schema(self._schema, path)
 
     @property
     def instructions(self) -> str:
@@ -45,8 +50,11 @@ class OutputSchema:
             + json.dumps(self._schema, ensure_ascii=False)
         )
 
-    def value_of(self, answer: str) -> Any:
-        """The answer's value; raises ``UnfitError``. A code fence around it is forgiven."""
+    async def value_of(self, answer: str) -> Any:
+        """The answer's value; raises ``UnfitError``, and ``UsageError`` where the schema cannot be
+        applied. A code fence around the answer is forgiven."""
+        from pi_rpc.tools._apart import ApartError, run_apart
+
         text = answer.strip()
         if (fenced := _FENCED.fullmatch(text)) is not None:
             text = fenced[1]
@@ -54,13 +62,16 @@ class OutputSchema:
             value = json.loads(text, parse_constant=_no_number)
         except (ValueError, RecursionError) as error:
             raise UnfitError(f"the answer is not JSON: {error}") from None
+        request = {"schema": self._schema, "value": value}
         try:
-            problems = [_problem(each) for each in self._validator.iter_errors(value)]
-        except Exception as error:
-            # A reference that leads nowhere is only found when it is followed.
-            raise UnfitError(f"the schema cannot be applied: {_brief(str(error))}") from error
-        if problems:
-            raise UnfitError("the answer does not match: " + "; ".join(problems[:_MAX_PROBLEMS]))
+            # A pattern may take years, and nothing ends one in this process.
+            found, _ = await run_apart(_CHECK, request, b"", time_limit_s=_PATIENCE_S)
+        except ApartError as error:
+            raise UnfitError(f"the answer cannot be checked: {error}") from error
+        if reason := found["inapplicable"]:
+            raise UsageError(f"--output-schema {self._path} cannot be applied: {reason}")
+        if problems := found["problems"]:
+            raise UnfitError(f"the answer does not match: {'; '.join(problems)}")
         return value
 
     @staticmethod
@@ -89,21 +100,47 @@ def _read(path: Path) -> Any:
     return schema
 
 
-def _validator(schema: Any, path: Path) -> "Validator":
+def _check_schema(schema: Any, path: Path) -> None:
     from jsonschema.exceptions import SchemaError
-    from jsonschema.validators import Draft202012Validator, validator_for
-    from referencing import Registry
 
-    kind = validator_for(schema, default=Draft202012Validator)
     try:
-        kind.check_schema(schema)
+        _kind(schema).check_schema(schema)
+        return
     except SchemaError as error:
         where = "/".join(map(str, error.absolute_path)) or "its root"
         said = f"{_brief(error.message)} (at {where})"
-        raise UsageError(f"--output-schema {path} is no JSON Schema: {said}") from None
+    except RecursionError:
+        said = "it is nested too deeply"
+    raise UsageError(f"--output-schema {path} is no JSON Schema: {said}")
+
+
+def _kind(schema: Any) -> "type[Validator]":
+    from jsonschema.validators import Draft202012Validator, validator_for
+
+    # Only a text names a kind; of anything else the usual one says what is wrong.
+    is_named = isinstance(schema, Mapping) and isinstance(schema.get("$schema"), str)
+    return validator_for(schema, default=Draft202012Validator) if is_named else Draft202012Validator
+
+
+def check(request: Mapping[str, Any], content: bytes) -> tuple[dict[str, Any], bytes]:
+    """What is wrong with a ``value`` for a ``schema``; in a process of its own."""
+    from referencing import Registry
+    from referencing.exceptions import Unresolvable
+
+    del content
+    schema = request["schema"]
     # An empty registry: no reference is ever fetched.
-    validator: Validator = kind(schema, registry=Registry())
-    return validator
+    validator = _kind(schema)(schema, registry=Registry())
+    found: dict[str, Any] = {"inapplicable": "", "problems": []}
+    try:
+        errors = islice(validator.iter_errors(request["value"]), _MAX_PROBLEMS)
+        found["problems"] = [_problem(each) for each in errors]
+    except Unresolvable as error:
+        # Only found when it is followed.
+        found["inapplicable"] = f"the reference {_brief(str(error.ref))!r} leads nowhere"
+    except RecursionError:
+        found["problems"] = ["it is nested too deeply"]
+    return found, b""
 
 
 def _problem(error: Any) -> str:

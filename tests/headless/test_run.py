@@ -129,6 +129,8 @@ def test_an_image_is_sent_as_one(run: Run) -> None:
         (["go", "--output-schema", "binary"], "is not JSON"),
         (["go", "--output-schema", "list.json"], "expected an object"),
         (["go", "--output-schema", "bad.json"], "is no JSON Schema"),
+        (["go", "--output-schema", "kind.json"], "5 is not of type 'string' (at $schema)"),
+        (["go", "--output-schema", "deep.json"], "is no JSON Schema: it is nested too deeply"),
         (["go", "--replay", "nowhere"], "nowhere cannot be read"),
         (["go", "--replay", "list.json"], "is no recording"),
         (["go", "--replay", "x", "--continue"], "--replay keeps no session"),
@@ -142,6 +144,8 @@ def test_what_cannot_be_asked_for_is_a_usage_error_and_nothing_is_run(
     Path("binary").write_bytes(b"\x00\x01")
     Path("latin").write_bytes("ä".encode("latin-1"))
     Path("list.json").write_text("[]")
+    Path("kind.json").write_text('{"$schema": 5}')
+    Path("deep.json").write_text('{"not":' * 300 + "{}" + "}" * 300)
     Path("bad.json").write_text('{"type": "nothing"}')
     done = run(*argv)
     assert (done.code, done.out) == (2, "")
@@ -272,11 +276,21 @@ def test_no_second_attempt_is_made_beyond_a_limit(run: Run, schema: Path) -> Non
     assert (done.code, done.out) == (5, "")
 
 
-def test_a_reference_to_elsewhere_is_not_fetched(run: Run) -> None:
-    Path("schema.json").write_text('{"$ref": "http://127.0.0.1:9/schema.json"}')
-    done = run("--output-schema", "schema.json", "go", replies=[[say("1")], [say("1")]])
-    assert done.code == 5
-    assert "the schema cannot be applied" in done.err
+@pytest.mark.parametrize("reference", ["http://127.0.0.1:9/x", "file:///etc/passwd", "nowhere.json"])
+def test_a_reference_that_leads_elsewhere_is_not_followed_and_no_fault_of_the_model(
+    run: Run, reference: str
+) -> None:
+    Path("schema.json").write_text(json.dumps({"$ref": reference}))
+    done = run("--output-schema", "schema.json", "go", replies=[[say("1")]])
+    assert (done.code, done.out) == (2, "")
+    assert f"cannot be applied: the reference {reference!r} leads nowhere" in done.err
+
+
+def test_an_answer_that_takes_forever_to_check_ends_with_the_time_limit(run: Run) -> None:
+    Path("schema.json").write_text(json.dumps({"pattern": "^(a+)+$"}))
+    answer = json.dumps("a" * 60 + "!")
+    done = run("--timeout", "1", "--output-schema", "schema.json", "go", replies=[[say(answer)]])
+    assert (done.code, done.out) == (124, "")
 
 
 # --- forms of the output -------------------------------------------------------------------------
