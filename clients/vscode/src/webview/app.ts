@@ -240,6 +240,7 @@ export class App {
     drawBanners(this.banners, this.hostBanners, this.conversation, this.host);
     drawQueue(this.queue, state?.queue.items ?? [], readOnly, this.host);
     this.prompt.setState(running, readOnly);
+    this.prompt.setModel(state?.model);
     this.footer.update(state, running, readOnly);
   }
 

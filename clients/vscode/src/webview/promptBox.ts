@@ -1,5 +1,5 @@
 /** The prompt box: text, attachments and images, completion, history, and the keys that send and stop. */
-import type { CommandEntry, FoundFile, ImageBlock, QueueItem } from "../generated/protocol";
+import type { CommandEntry, FoundFile, ImageBlock, ModelState, QueueItem } from "../generated/protocol";
 import type { Attachment, Draft } from "../shared/messages";
 import { labelOf } from "../view/attachments";
 import {
@@ -34,6 +34,7 @@ export class PromptBox {
   readonly input: HTMLTextAreaElement;
   private readonly completion: CompletionList;
   private readonly chips = h("div", { class: "chips" });
+  private readonly unseen = h("div", { class: "prompt-note", role: "status" });
   private readonly error = h("div", { class: "prompt-error", role: "alert" });
   private readonly history: History;
   private attachments: Attachment[] = [];
@@ -42,6 +43,7 @@ export class PromptBox {
   private completing: Completing | null = null;
   private search = 0;
   private running = false;
+  private model: Pick<ModelState, "name" | "input"> | undefined;
 
   constructor(
     private readonly host: Host,
@@ -59,6 +61,7 @@ export class PromptBox {
       this.completion.element,
       this.error,
       this.chips,
+      this.unseen,
       this.input,
     );
     this.input.addEventListener("keydown", (event) => this.key(event));
@@ -85,6 +88,12 @@ export class PromptBox {
       : running
         ? "Steer pi (Enter), or follow up when it is done (Alt+Enter)"
         : "Ask pi. @ for files, / for commands, ! for the shell";
+  }
+
+  /** The model that is asked. */
+  setModel(model: Pick<ModelState, "name" | "input"> | undefined): void {
+    this.model = model;
+    this.drawUnseen();
   }
 
   setSpellcheck(on: boolean): void {
@@ -278,6 +287,16 @@ export class PromptBox {
     });
     this.chips.replaceChildren(...chips);
     show(this.chips, chips.length > 0);
+    this.drawUnseen();
+  }
+
+  private drawUnseen(): void {
+    const { model, images } = this;
+    const blind = model !== undefined && images.length > 0 && !model.input.includes("image");
+    this.unseen.textContent = blind
+      ? `${model.name} does not take images. Choose another model for them.`
+      : "";
+    show(this.unseen, blind);
   }
 }
 

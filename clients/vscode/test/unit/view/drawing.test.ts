@@ -418,6 +418,18 @@ test("an image that is pasted goes with the message", async () => {
   ]);
 });
 
+test("images for a model that takes none are told of before they are sent, and no longer with one that does", () => {
+  const { box } = promptBox();
+  const note = box.element.querySelector<HTMLElement>(".prompt-note");
+  box.setModel({ name: "Smol", input: ["text"] });
+  assert.equal(note?.hidden, true);
+  box.attach([], [{ type: "image", data: "AQID", mimeType: "image/png" }]);
+  assert.equal(note?.hidden, false);
+  assert.match(note?.textContent ?? "", /Smol does not take images/);
+  box.setModel({ name: "Large", input: ["text", "image"] });
+  assert.equal(note?.hidden, true);
+});
+
 test("the card of changes that were taken back says so, and does not offer it again", () => {
   const row: ChangesRow = {
     kind: "changes",
