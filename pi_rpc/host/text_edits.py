@@ -5,7 +5,6 @@ Owns which passages change and where they are in the editor's units. Pure functi
 Lines end at ``\n`` and ``\r\n``; no position lies between the two characters of the latter.
 """
 
-import difflib
 from collections.abc import Iterator
 from typing import Literal, TypeAlias
 
@@ -69,7 +68,10 @@ def _changes(old: list[str], new: list[str]) -> Iterator[tuple[int, str, str]]:
     if max(len(gone), len(come)) > _MOST_COMPARED:
         yield head, "".join(gone), "".join(come)
         return
-    for tag, i1, i2, j1, j2 in difflib.SequenceMatcher(None, gone, come).get_opcodes():
+    # Most runs edit nothing.
+    from difflib import SequenceMatcher
+
+    for tag, i1, i2, j1, j2 in SequenceMatcher(None, gone, come).get_opcodes():
         if tag != "equal":
             yield head + i1, "".join(gone[i1:i2]), "".join(come[j1:j2])
 

@@ -7,7 +7,6 @@ what the file is long. Pure functions.
 Lines end at ``\\n``, as the ``read`` tool counts them; a ``\\r`` before it belongs to the line.
 """
 
-import difflib
 from collections.abc import Sequence
 from typing import Any
 
@@ -136,9 +135,12 @@ def _refined(old: list[str], new: list[str], old_start: int, new_start: int) -> 
         return []
     if max(len(old), len(new)) > _MAX_COMPARED:
         return [_Change(old_start, new_start, old, new)]
+    # Most runs edit nothing.
+    from difflib import SequenceMatcher
+
     return [
         _Change(old_start + i1, new_start + j1, old[i1:i2], new[j1:j2])
-        for tag, i1, i2, j1, j2 in difflib.SequenceMatcher(None, old, new).get_opcodes()
+        for tag, i1, i2, j1, j2 in SequenceMatcher(None, old, new).get_opcodes()
         if tag != "equal"
     ]
 

@@ -7,7 +7,7 @@ Owns the tool's schema, the older shapes of its arguments, and reading and writi
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio.lowlevel
 
@@ -15,12 +15,14 @@ from pi_rpc.agent.ports import FileChange, ToolContext, Written
 from pi_rpc.agent.tool import AgentTool, OnUpdate, ToolDescription, ToolFailure, ToolResult
 from pi_rpc.llm.abort import AbortSignal
 from pi_rpc.tools._bases import Base, base_of
-from pi_rpc.tools._edited_content import EditedContent, edited_content
-from pi_rpc.tools._edits import Edit, EditError
 from pi_rpc.tools._freshness import note_written, written_note
 from pi_rpc.tools._paths import display_text, locations_of, resolve_path, title_path
 from pi_rpc.tools._review import Reviewed, reviewed
 from pi_rpc.tools._steps import encoded, exclusive_change, port_failures, until_aborted
+
+if TYPE_CHECKING:
+    from pi_rpc.tools._edited_content import EditedContent
+    from pi_rpc.tools._edits import Edit
 
 __all__ = ["MAX_FILE_BYTES", "edit_tool", "prepare_edit_arguments"]
 
@@ -128,6 +130,9 @@ async def _execute(
     on_update: OnUpdate,
     context: ToolContext,
 ) -> ToolResult:
+    # Most runs edit nothing.
+    from pi_rpc.tools._edits import Edit
+
     del on_update
     shown = display_text(params["path"])
     edits = [Edit(edit["oldText"], edit["newText"]) for edit in params["edits"]]
@@ -149,7 +154,7 @@ async def _execute(
     )
 
 
-def _told(final: Reviewed[EditedContent], count: int, shown: str) -> str:
+def _told(final: "Reviewed[EditedContent]", count: int, shown: str) -> str:
     if final.note:
         return final.note
     text = f"Successfully replaced {count} block{'' if count == 1 else 's'} in {shown}."
@@ -164,14 +169,16 @@ def _told(final: Reviewed[EditedContent], count: int, shown: str) -> str:
 async def _change(
     context: ToolContext,
     real: Path,
-    edits: list[Edit],
+    edits: "list[Edit]",
     *,
     shown: str,
     signal: AbortSignal,
-) -> tuple[Reviewed[EditedContent], Written]:
+) -> "tuple[Reviewed[EditedContent], Written]":
     """How the file was changed, and what became of it."""
+    from pi_rpc.tools._edited_content import edited_content
+    from pi_rpc.tools._edits import EditError
 
-    async def make(base: Base) -> EditedContent:
+    async def make(base: Base) -> "EditedContent":
         assert base.data is not None
         data = base.data
         try:
