@@ -16,7 +16,6 @@ import msgspec
 from anyio.abc import TaskGroup
 from msgspec import Raw, Struct
 
-from pi_rpc.acp.asking import Asking
 from pi_rpc.acp.editor import ClientEditor
 from pi_rpc.acp.elicitation import ClientAsker
 from pi_rpc.acp.handshake import ClientCapabilities, InitializeParams, greeted
@@ -30,6 +29,7 @@ from pi_rpc.host.host import Host, HostedSession, SessionOptions
 from pi_rpc.host.outlet import Ticker
 from pi_rpc.host.services import Services
 from pi_rpc.host.storage import storage_failure
+from pi_rpc.jsonrpc.asking import Asking
 from pi_rpc.jsonrpc.errors import RpcError, error_of, invalid_request, method_not_found
 from pi_rpc.jsonrpc.peer import BARRIER, Peer, Request
 from pi_rpc.protocol.decode import decode_params
@@ -130,7 +130,7 @@ class Connection:
         """``initialize`` was answered: from now on there are sessions."""
         assert self.peer is not None
         self.client = params.client_capabilities
-        self.asking = Asking(self.peer)
+        self.asking = Asking(self.peer, decode_params)
         self._host = Host(self.services, self.defaults, _current_directory(), self._task_group)
         self._host.on_open(self._open)
         self._host.on_close(self._leave)

@@ -12,11 +12,11 @@ from pathlib import Path
 
 from pi_rpc._os.threads import run_blocking
 from pi_rpc.acp import questions as q
-from pi_rpc.acp.asking import Asking
 from pi_rpc.host import editor as e
 from pi_rpc.host.edited_files import MAX_DOCUMENT_BYTES
 from pi_rpc.host.hosted import HostedSession
 from pi_rpc.host.text_edits import PositionEncoding, TextEdit
+from pi_rpc.jsonrpc.asking import Asking
 
 __all__ = ["ClientEditor"]
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from pi_rpc.acp import questions as q
-from pi_rpc.acp.asking import Asking
 from pi_rpc.acp.stream import SessionStream
 from pi_rpc.agent.ports import Choice, NoticeLevel
 from pi_rpc.host.hosted import HostedSession
+from pi_rpc.jsonrpc.asking import Asking
 
 __all__ = ["ClientAsker"]
 

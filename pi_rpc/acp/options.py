@@ -56,7 +56,7 @@ def config_options(hosted: HostedSession, services: Services) -> list[s.ConfigSe
     model = choices.model
     if model is None:
         return [mode]
-    offered = {each.ref: each.name for each in _usable(services)} | {model.ref: model.name}
+    offered = {each.ref: each.name for each in services.models.usable()} | {model.ref: model.name}
     options = [
         mode,
         s.ConfigSelect(
@@ -112,13 +112,3 @@ async def choose(hosted: HostedSession, services: Services, option: str, value: 
             raise HarnessError("invalidParams", f"value: expected {known[option]}", path="value")
         text = f"configId: expected one of {', '.join(known)}"
         raise HarnessError("invalidParams", text, path="configId")
-
-
-def _usable(services: Services) -> list[Any]:
-    """Models that can be asked. A provider is asked once: there are a thousand models and forty
-    of these."""
-    usable: dict[str, bool] = {}
-    for model in services.models.models():
-        if model.provider not in usable:
-            usable[model.provider] = services.models.authenticated(model)
-    return [each for each in services.models.models() if usable[each.provider]]

@@ -10,12 +10,12 @@ import anyio
 
 from pi_rpc.acp import questions as q
 from pi_rpc.acp import shapes as s
-from pi_rpc.acp.asking import Asking
 from pi_rpc.acp.stream import SessionStream
 from pi_rpc.acp.tool_calls import kind_of, locations_of
 from pi_rpc.agent.permission import PermissionAnswer, PermissionOption, PermissionRequest
 from pi_rpc.agent.review import ProposedEdit
 from pi_rpc.host.hosted import HostedSession
+from pi_rpc.jsonrpc.asking import Asking
 from pi_rpc.tools._paths import display_text
 
 __all__ = ["ClientPermissions"]

@@ -15,12 +15,12 @@ from typing import Literal
 import anyio
 
 from pi_rpc.acp import questions as q
-from pi_rpc.acp.asking import Asking
 from pi_rpc.acp.stream import SessionStream
 from pi_rpc.agent.ports import CommandExit, PortError, Shell
 from pi_rpc.chance import elapsed_s
 from pi_rpc.host.hosted import HostedSession
 from pi_rpc.host.services import Services
+from pi_rpc.jsonrpc.asking import Asking
 from pi_rpc.llm.abort import AbortSignal
 from pi_rpc.tools.command_environment import EnvironmentRules, command_environment
 

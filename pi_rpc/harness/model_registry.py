@@ -104,6 +104,15 @@ class ModelRegistry:
             return True
         return self._credentials.has(model.provider)
 
+    def usable(self) -> list[Model]:
+        """Models that can be asked. A provider is looked at once: there are a thousand models and
+        forty of these."""
+        known: dict[str, bool] = {}
+        for model in self.models():
+            if model.provider not in known:
+                known[model.provider] = self.authenticated(model)
+        return [each for each in self.models() if known[each.provider]]
+
     def unusable(self, model: Model) -> str:
         """Why ``model`` cannot be asked, and what to do about it; a sentence for the person."""
         status = self.status(model.provider)

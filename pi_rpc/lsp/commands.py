@@ -7,7 +7,7 @@ the other.
 
 import logging
 import re
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -22,7 +22,6 @@ from pi_rpc.harness.errors import HarnessError
 from pi_rpc.harness.inputs import PromptInput
 from pi_rpc.harness.runs import RunOutcome
 from pi_rpc.host.hosted import HostedSession
-from pi_rpc.host.services import Services
 from pi_rpc.jsonrpc.errors import RpcError, invalid_params
 from pi_rpc.jsonrpc.peer import Request
 from pi_rpc.llm.abort import AbortController
@@ -356,7 +355,7 @@ async def _pick_model(called: _Called) -> Any:
     if wanted is None:
         current = harness.configuration.model
         offered = [current.ref] if current is not None else []
-        offered += [ref for ref in _usable(services) if ref not in offered]
+        offered += [each.ref for each in services.models.usable() if each.ref not in offered]
         if not offered:
             harness.configuration.require_model()
         wanted = await choose(connection.asking, "Which model?", offered[:_MODELS_SHOWN])
@@ -372,17 +371,6 @@ async def _pick_model(called: _Called) -> Any:
         harness.changed(thinkingLevel=harness.configuration.level)
     connection.telling.message(s.INFO, f"pi uses {model.name} now.")
     return {"sessionId": hosted.id, "model": model.ref}
-
-
-def _usable(services: Services) -> Iterator[str]:
-    """Models that can be asked. A provider is asked once: there are a thousand models and forty of
-    these."""
-    usable: dict[str, bool] = {}
-    for model in services.models.models():
-        if model.provider not in usable:
-            usable[model.provider] = services.models.authenticated(model)
-        if usable[model.provider]:
-            yield model.ref
 
 
 _COMMANDS: Mapping[str, Command] = {

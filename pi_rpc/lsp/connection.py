@@ -22,6 +22,7 @@ from pi_rpc.host.host import Host, HostedSession, SessionOptions
 from pi_rpc.host.outlet import Ticker
 from pi_rpc.host.services import Services
 from pi_rpc.host.storage import storage_failure
+from pi_rpc.jsonrpc.asking import Asking
 from pi_rpc.jsonrpc.errors import (
     RpcError,
     error_of,
@@ -31,7 +32,6 @@ from pi_rpc.jsonrpc.errors import (
 )
 from pi_rpc.jsonrpc.peer import BARRIER, Peer, Request
 from pi_rpc.lsp import shapes as s
-from pi_rpc.lsp.asking import Asking
 from pi_rpc.lsp.documents import Documents
 from pi_rpc.lsp.editor import ClientEditor
 from pi_rpc.lsp.handshake import EditorAbilities, Greeting, greet
@@ -152,7 +152,7 @@ class Connection:
         self.greeting, self.editor = greeting, greeting.editor
         self._options = _session_options(default_session_params(params))
         self.documents = Documents(greeting.encoding, params.workspace_folders or [])
-        self.asking = Asking(self.peer)
+        self.asking = Asking(self.peer, decode_params)
         shows_documents = self.editor.show_document
         self.telling = Telling(self.peer, self.asking, shows_documents=shows_documents)
         self.works = Works(self.peer, self.asking, shows_progress=self.editor.progress)

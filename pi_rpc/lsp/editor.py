@@ -12,8 +12,8 @@ from typing import Any
 from pi_rpc._os.threads import run_blocking
 from pi_rpc.host import editor as e
 from pi_rpc.host.text_edits import PositionEncoding, TextEdit
+from pi_rpc.jsonrpc.asking import Asking
 from pi_rpc.lsp import shapes as s
-from pi_rpc.lsp.asking import Asking
 from pi_rpc.lsp.documents import Documents, on_disk
 from pi_rpc.lsp.handshake import EditorAbilities
 

@@ -4,12 +4,12 @@ Owns what is read of the editor's capabilities and what this server says that it
 enough to be imported before the answer.
 """
 
-import os
 from typing import Any, NamedTuple
 
 from msgspec import Raw, ValidationError, field, json
 
 from pi_rpc import __version__
+from pi_rpc._os.running import is_running
 from pi_rpc.protocol.decode import decode_params
 from pi_rpc.protocol.handshake import (
     InitializeParams,
@@ -82,7 +82,7 @@ def greet(params: Raw | None) -> tuple[Greeting, InitializeResult]:
     said = decode_params(InitializeParams, params)
     default_session_params(said)
     declared = decode_params(_Declared, params).capabilities
-    was_there = _is_running(said.process_id or None)
+    was_there = is_running(said.process_id or None)
     greeting = Greeting(said, _options(said), _abilities(declared), was_there)
     capabilities = _capabilities(greeting.encoding)
     server = ServerInfo(name="pi-rpc", version=__version__)
@@ -133,15 +133,3 @@ def _capabilities(encoding: PositionEncoding) -> dict[str, Any]:
         "workspace": {"workspaceFolders": {"supported": True, "changeNotifications": True}},
         "experimental": {"pi": {"agentEvents": True}},
     }
-
-
-def _is_running(process_id: int | None) -> bool:
-    if process_id is None or process_id < 0:
-        return False
-    try:
-        os.kill(process_id, 0)
-    except PermissionError:
-        return True
-    except (OSError, OverflowError):
-        return False
-    return True

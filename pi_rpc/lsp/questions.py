@@ -11,8 +11,8 @@ import anyio
 from pi_rpc.agent.permission import PermissionAnswer, PermissionRequest
 from pi_rpc.agent.ports import Choice, NoticeLevel
 from pi_rpc.host.permission_messages import message_options, message_text
+from pi_rpc.jsonrpc.asking import Asking
 from pi_rpc.lsp import shapes as s
-from pi_rpc.lsp.asking import Asking
 from pi_rpc.lsp.telling import Telling
 
 __all__ = ["ClientAsker", "ClientPermissions", "choose"]

@@ -10,9 +10,9 @@ import anyio
 
 from pi_rpc._os.scratch import ScratchFolder
 from pi_rpc._os.threads import run_blocking
+from pi_rpc.jsonrpc.asking import Asking
 from pi_rpc.jsonrpc.peer import Peer
 from pi_rpc.lsp import shapes as s
-from pi_rpc.lsp.asking import Asking
 
 __all__ = ["Telling"]
 

@@ -13,8 +13,8 @@ from typing import Any
 import anyio
 
 from pi_rpc.agent.tool import Range
+from pi_rpc.jsonrpc.asking import Asking
 from pi_rpc.jsonrpc.peer import Peer
-from pi_rpc.lsp.asking import Asking
 from pi_rpc.lsp.documents import LineChange
 from pi_rpc.lsp.shapes import PlaceArguments
 

@@ -9,9 +9,10 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import msgspec
-from msgspec import Raw, UnsetType
+from msgspec import Raw
 
 from pi_rpc import __version__
+from pi_rpc._os.running import is_running
 from pi_rpc.jsonrpc.opening import answer_initialize
 from pi_rpc.jsonrpc.stdio import OpeningTransport
 from pi_rpc.protocol.decode import decode_params
@@ -43,19 +44,9 @@ def greet(params: InitializeParams) -> Greeting:
         raise msgspec.ValidationError("Expected a directory that exists - at `$.cwd`")
     default_session_params(params)
     client_features(params)
-    return Greeting(params, initialize_result(params, __version__), _runs(params.process_id))
-
-
-def _runs(process_id: int | UnsetType | None) -> bool:
-    if not process_id or process_id < 0:
-        return False
-    try:
-        os.kill(process_id, 0)
-    except PermissionError:
-        return True
-    except (OSError, OverflowError):
-        return False
-    return True
+    return Greeting(
+        params, initialize_result(params, __version__), is_running(params.process_id or None)
+    )
 
 
 def answer_first_frame(
