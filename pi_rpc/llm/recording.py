@@ -271,7 +271,14 @@ async def _play(
     builder.provider_thinking_level = message.provider_thinking_level
     builder.diagnostics = message.diagnostics
     for batch in reply.batches:
-        yield [_built(event, message, builder) for event in batch]
+        try:
+            events = [_built(event, message, builder) for event in batch]
+        except (LookupError, AttributeError) as error:
+            # What it says and how that came do not go together: somebody has edited it.
+            raise BadRequestError(
+                "the recording is damaged: record it anew with --record"
+            ) from error
+        yield events
         await anyio.lowlevel.checkpoint()
     if reply.failure:
         failure = reply.failure

@@ -379,6 +379,15 @@ def test_a_recording_answers_no_other_prompt_and_no_further_request(run: Run) ->
     assert "has 1 replies, and this is request 2" in short.err
 
 
+def test_a_recording_that_somebody_has_edited_is_a_failure_that_says_so(run: Run) -> None:
+    run("--record", "tape.jsonl", "go")
+    tape = Path("tape.jsonl")
+    tape.write_text(tape.read_text().replace('"contentIndex":0', '"contentIndex":7'))
+    done = run("--replay", "tape.jsonl", "go")
+    assert (done.code, done.out) == (1, "")
+    assert done.err.startswith("error: the recording is damaged: record it anew with --record\n")
+
+
 def test_a_failure_is_recorded_with_what_kind_it_was(run: Run) -> None:
     failure = {"error": {"message": "the key is wrong", "status": 401}}
     run("--record", "tape.jsonl", "go", replies=[[say("half"), failure]])
