@@ -65,13 +65,14 @@ class ClientShell:
     ) -> CommandExit:
         """See ``Shell.run``; output comes when the command has ended."""
         call_id, terminal_id = self._call_of(command), None
+        reason: Literal["exited", "aborted", "timed_out"] = "exited"
         started = elapsed_s()
         if call_id is not None:
             with _patience(timeout_s, signal) as asked:
                 terminal_id = await self._begun(command, cwd, env)
             if asked.cancelled_caught:
-                unbegun = "aborted" if signal.aborted else "timed_out"
-                return CommandExit(None, unbegun, elapsed_s() - started)
+                reason = "aborted" if signal.aborted else "timed_out"
+                return CommandExit(None, reason, elapsed_s() - started)
         if call_id is None or terminal_id is None:
             return await self._own.run(
                 command, cwd=cwd, env=env, timeout_s=timeout_s, on_output=on_output, signal=signal
@@ -80,7 +81,6 @@ class ClientShell:
         self._stream.tell(self._stream.updates.in_terminal(call_id, terminal_id))
         terminal = q.TerminalParams(session_id=self._hosted.id, terminal_id=terminal_id)
         exit_: q.TerminalExit | None = None
-        reason: Literal["exited", "aborted", "timed_out"] = "exited"
         try:
             with anyio.move_on_after(timeout_s) as limited, signal.cancel_scope() as aborted:
                 exit_ = await self._asking.ask("terminal/wait_for_exit", terminal, q.TerminalExit)
