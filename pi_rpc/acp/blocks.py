@@ -5,6 +5,7 @@ attachments (``pi_rpc.harness.inputs``).
 """
 
 import binascii
+import re
 from collections.abc import Sequence
 from pathlib import PurePath
 from typing import Any
@@ -13,7 +14,7 @@ from msgspec import UNSET, to_builtins
 
 from pi_rpc.acp import shapes as s
 from pi_rpc.agent.tool import Position, Range
-from pi_rpc.harness.inputs import PromptInput
+from pi_rpc.harness.inputs import PromptInput, check_size
 from pi_rpc.jsonrpc.errors import invalid_params
 from pi_rpc.llm.messages import ImageBlock
 from pi_rpc.protocol.attachments import (
@@ -23,8 +24,14 @@ from pi_rpc.protocol.attachments import (
     check_attachments,
 )
 from pi_rpc.protocol.base import file_path
+from pi_rpc.protocol.errors import ProtocolError
 
 __all__ = ["prompt_of"]
+
+_PICTURES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+"""What models see; with any other image every later request of the session would be refused."""
+
+_LINES = re.compile(r"L([0-9]{1,9})(?:[:-]L?([0-9]{1,9}))?")
 
 
 def prompt_of(blocks: Sequence[s.ContentBlock], message_id: str) -> PromptInput:
@@ -47,15 +54,18 @@ def prompt_of(blocks: Sequence[s.ContentBlock], message_id: str) -> PromptInput:
                 if content.text is not UNSET:
                     text.append(_mention("", content.uri))
                     attachments.append(TextAttachment(text=content.text, name=_named(content.uri)))
-                elif content.mime_type.startswith("image/"):
-                    data = "" if content.blob is UNSET else content.blob
-                    images.append(_image(data, content.mime_type, where))
+                elif content.mime_type in _PICTURES and content.blob is not UNSET:
+                    images.append(_image(content.blob, content.mime_type, where))
                 else:
                     text.append(_mention("", content.uri))
                     attachments.append(_linked(s.ResourceLink(uri=content.uri)))
             case s.AudioBlock():
                 raise invalid_params(f"{where}: audio is not supported", path=where)
-    check_attachments(attachments)
+    try:
+        check_attachments(attachments)
+    except ProtocolError as error:
+        said = error.message.replace("attachments", "prompt", 1)
+        raise invalid_params(said, path="prompt") from None
     prompt = PromptInput(
         content="".join(text),
         images=images,
@@ -64,10 +74,14 @@ def prompt_of(blocks: Sequence[s.ContentBlock], message_id: str) -> PromptInput:
     )
     if not (prompt.text.strip() or images or attachments):
         raise invalid_params("prompt: expected something to say", path="prompt")
+    check_size(prompt, text="prompt", images="prompt")
     return prompt
 
 
 def _image(data: str, mime_type: str, where: str) -> ImageBlock:
+    if mime_type not in _PICTURES:
+        expected = ", ".join(sorted(_PICTURES))
+        raise invalid_params(f"{where}: expected an image of one of {expected}", path=where)
     try:
         if binascii.a2b_base64(data, strict_mode=True):
             return ImageBlock(data=data, mime_type=mime_type)
@@ -99,11 +113,11 @@ def _linked(link: s.ResourceLink) -> Attachment:
 
 def _lines(fragment: str) -> Any:
     """The lines that ``L10`` or ``L10:20`` (also with a dash) names, as a range."""
-    first, _, last = fragment.removeprefix("L").replace("-", ":").partition(":")
-    last = last.removeprefix("L") or first
-    if not (fragment.startswith("L") and first.isdecimal() and last.isdecimal()):
+    named = _LINES.fullmatch(fragment)
+    if named is None:
         return None
-    start, end = max(int(first) - 1, 0), max(int(last) - 1, 0)
+    start = max(int(named[1]) - 1, 0)
+    end = max(int(named[2] or named[1]) - 1, 0)
     return Range(
         start=Position(line=start, character=0), end=Position(line=max(start, end), character=0)
     )

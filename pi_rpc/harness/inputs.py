@@ -7,16 +7,20 @@ plain JSON objects here, checked by whoever took them from the wire.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pi_rpc.harness.errors import HarnessError
 from pi_rpc.harness.markup import escaped
 from pi_rpc.llm.messages import ImageBlock, TextBlock, UserContent, UserMessage, now_ms, text_of
 from pi_rpc.records import dataclass
 
-__all__ = ["ATTACHMENTS_TYPE", "PromptInput", "own_text"]
+__all__ = ["ATTACHMENTS_TYPE", "PromptInput", "check_size", "own_text"]
 
 ATTACHMENTS_TYPE = "pi-rpc.attachments"
 """``customType`` of the entry that keeps attachments as they were sent."""
 
 _ATTACHMENT_CHARACTERS = 100_000
+_MOST_CHARACTERS = 4 * 1024 * 1024
+_MOST_IMAGE_BYTES = 32 * 1024 * 1024
+"""More than any model reads. However it is escaped, the message still fits into one frame."""
 _SEVERITIES = {1: "error", 2: "warning", 3: "information", 4: "hint"}
 
 
@@ -52,6 +56,25 @@ class PromptInput:
         )
         blocks += [TextBlock(text=text) for text in rendered]
         return UserMessage(content=[*blocks, *self.images], timestamp=now_ms())
+
+
+def check_size(prompt: PromptInput, *, text: str, images: str) -> None:
+    """Raises ``invalidParams`` for more than fits into a frame; ``text`` and ``images`` are the
+    fields that it came in."""
+    if len(prompt.text) > _MOST_CHARACTERS:
+        raise HarnessError(
+            "invalidParams",
+            f"{text}: expected at most {_MOST_CHARACTERS} characters, got {len(prompt.text)};"
+            " write it to a file and name the file",
+            path=text,
+        )
+    size = sum(len(image.data) for image in prompt.all_images)
+    if size > _MOST_IMAGE_BYTES:
+        raise HarnessError(
+            "invalidParams",
+            f"{images}: expected at most {_MOST_IMAGE_BYTES} bytes of base64, got {size}",
+            path=images,
+        )
 
 
 def own_text(content: str | Sequence[UserContent], attachments: Sequence[Mapping[str, Any]]) -> str:

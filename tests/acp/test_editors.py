@@ -8,7 +8,7 @@ import pytest
 
 from pi_rpc.acp.blocks import prompt_of
 from pi_rpc.acp.editor import _edited
-from pi_rpc.acp.shapes import ContentBlock, ResourceLink, TextBlock
+from pi_rpc.acp.shapes import ContentBlock, Resource, ResourceBlock, ResourceLink, TextBlock
 from pi_rpc.acp.tool_calls import result_content
 from pi_rpc.host.text_edits import text_edits
 from pi_rpc.jsonrpc.errors import RpcError
@@ -323,12 +323,44 @@ def test_a_link_reads_as_a_mention_and_a_page_by_its_address() -> None:
     assert [each["type"] for each in prompt.attachments] == ["text", "file"]
 
 
+def test_an_image_that_models_cannot_see_is_named() -> None:
+    drawing = Resource(uri="file:///a/b.svg", blob="AAAA", mime_type="image/svg+xml")
+    prompt = prompt_of([ResourceBlock(resource=drawing)], "acp-1")
+    assert (prompt.text, list(prompt.images)) == ("@b.svg", [])
+    assert [each["uri"] for each in prompt.attachments] == ["file:///a/b.svg"]
+
+
+@pytest.mark.parametrize(
+    ("fragment", "lines"),
+    [
+        ("L10", (9, 9)),
+        ("L10:20", (9, 19)),
+        ("L10-L20", (9, 19)),
+        ("L0", (0, 0)),
+        ("L" + "9" * 5000, None),
+        ("L\u0661", None),
+        ("10", None),
+        ("L10:", None),
+    ],
+)
+def test_lines_are_read_from_a_link_where_they_can_be(
+    fragment: str, lines: tuple[int, int] | None
+) -> None:
+    prompt = prompt_of([ResourceLink(uri=f"file:///a#{fragment}", name="a")], "acp-1")
+    found = prompt.attachments[0].get("range")
+    got = None if found is None else (found["start"]["line"], found["end"]["line"])
+    assert got == lines
+
+
 def test_what_cannot_be_said_is_refused(tmp_path: Path) -> None:
     prompts: list[Any] = [
         [],
         text("  "),
         [{"type": "audio", "data": PNG, "mimeType": "audio/wav"}],
         [{"type": "image", "data": "!", "mimeType": "image/png"}],
+        [{"type": "image", "data": PNG, "mimeType": "text/html"}],
+        [{"type": "image", "data": "AAAA" * (8 * 2**20 + 1), "mimeType": "image/png"}],
+        text("x" * (4 * 2**20 + 1)),
         [{"type": "resource", "resource": {"uri": "file:///x", "text": "x" * 300_000}}],
         [{"type": "smell"}],
         "words",
@@ -337,7 +369,8 @@ def test_what_cannot_be_said_is_refused(tmp_path: Path) -> None:
         session = client.new()
         for prompt in prompts:
             error = client.refused("session/prompt", sessionId=session, prompt=prompt)
-            assert error["code"] == -32602, prompt
+            assert error["code"] == -32602, str(prompt)[:80]
+            assert error["data"]["path"].startswith("prompt"), str(prompt)[:80]
         assert said(client.updates()) == ""
         assert client.prompt(session, "go") == "end_turn"
 

@@ -8,7 +8,7 @@ import binascii
 from msgspec import UNSET, to_builtins
 
 from pi_rpc.harness.extensions import ExtensionCommand
-from pi_rpc.harness.inputs import PromptInput
+from pi_rpc.harness.inputs import PromptInput, check_size
 from pi_rpc.harness.queue import QueuedMessage, QueueKind
 from pi_rpc.harness.runs import Run, RunOutcome
 from pi_rpc.host.host import HostedSession
@@ -22,10 +22,6 @@ from pi_rpc.protocol.decode import decode_params
 from pi_rpc.server.connection import Connection
 
 __all__ = ["HANDLERS"]
-
-_MOST_CHARACTERS = 4 * 1024 * 1024
-_MOST_IMAGE_BYTES = 32 * 1024 * 1024
-"""More than any model reads. However it is escaped, the message still fits into one frame."""
 
 
 async def handle_prompt(connection: Connection, request: Request) -> r.PromptResult:
@@ -213,18 +209,7 @@ async def _input(
     )
     if not (prompt.text.strip() or prompt.all_images or attachments):
         raise invalid_params("message: expected something to say", path="message")
-    if len(prompt.text) > _MOST_CHARACTERS:
-        raise invalid_params(
-            f"message: expected at most {_MOST_CHARACTERS} characters, got {len(prompt.text)};"
-            " write it to a file and name the file",
-            path="message",
-        )
-    size = sum(len(image.data) for image in prompt.all_images)
-    if size > _MOST_IMAGE_BYTES:
-        raise invalid_params(
-            f"images: expected at most {_MOST_IMAGE_BYTES} bytes of base64, got {size}",
-            path="images",
-        )
+    check_size(prompt, text="message", images="images")
     for place, image in enumerate(prompt.all_images):
         if not _is_base64(image.data):
             raise invalid_params(f"image {place}: expected base64 data", path="images")
