@@ -2,7 +2,7 @@
 
 Owns which files are read, their order and their limit in size. Does not own how they appear in the
 system prompt (``pi_rpc.harness.system_prompt``). They are plain text for the model and need no
-trust."""
+trust, unless they are links to what is not the project's."""
 
 import os
 from pathlib import Path
@@ -29,19 +29,22 @@ class ContextFile:
 
 
 def load_context_files(
-    cwd: Path, agent_dir: Path, problems: list[str] | None = None
+    cwd: Path, agent_dir: Path, problems: list[str] | None = None, *, trusted: bool = False
 ) -> list[ContextFile]:
     """The context files that hold in ``cwd``: the agent directory's, then from the root down.
 
-    A file that cannot be read is named in ``problems`` and the directory's next one is taken. One
-    that is empty hides the later ones and is not listed itself. Blocking.
+    A file that cannot be read is named in ``problems`` and the directory's next one is taken. So is
+    a link out of the directory, unless it leads to a context file or the project is ``trusted``: a
+    stranger's could lead to anything that the person can read. One that is empty hides the later
+    ones and is not listed itself. Blocking.
     """
     problems = [] if problems is None else problems
     cwd = cwd.absolute()
     shadowed = _shadowed(cwd)
     found: dict[Path, ContextFile] = {}
     for folder in (agent_dir.absolute(), *reversed(cwd.parents), cwd):
-        file = _of_folder(folder, problems)
+        is_ours = trusted or folder == agent_dir.absolute()
+        file = _of_folder(folder, problems, may_lead_out=is_ours)
         if file is None or file.path in found:
             continue
         if shadowed is not None and Path(os.path.realpath(folder)) / file.path.name == shadowed:
@@ -50,10 +53,15 @@ def load_context_files(
     return [file for file in found.values() if file.text.strip()]
 
 
-def _of_folder(folder: Path, problems: list[str]) -> ContextFile | None:
+def _of_folder(
+    folder: Path, problems: list[str], *, may_lead_out: bool = True
+) -> ContextFile | None:
     for name in CONTEXT_FILE_NAMES:
         path = folder / name
         if not is_file(path):
+            continue
+        if not may_lead_out and _leads_out(path):
+            problems.append(f"{path}: leads out of its directory, which is not trusted; ignored")
             continue
         try:
             text, left_out = read_beginning(path, MAX_CONTEXT_BYTES)
@@ -67,6 +75,15 @@ def _of_folder(folder: Path, problems: list[str]) -> ContextFile | None:
             )
         return ContextFile(path, text)
     return None
+
+
+def _leads_out(path: Path) -> bool:
+    """Whether it is a link to elsewhere, and not to a context file there."""
+    if not path.is_symlink():
+        return False
+    target = Path(os.path.realpath(path))
+    folder = Path(os.path.realpath(path.parent))
+    return target.name not in CONTEXT_FILE_NAMES and folder not in target.parents
 
 
 def _shadowed(cwd: Path) -> Path | None:

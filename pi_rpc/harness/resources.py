@@ -144,7 +144,7 @@ def load_resources(
         )
 
     folders = [project, agent_dir] if trusted else [agent_dir]
-    context_files = load_context_files(cwd, agent_dir, problems)
+    context_files = load_context_files(cwd, agent_dir, problems, trusted=trusted)
     system_prompt = _prompt_file("SYSTEM.md", folders, problems)
     addendum = _prompt_file("APPEND_SYSTEM.md", folders, problems)
     skills = find_skills(places("skills"), problems)

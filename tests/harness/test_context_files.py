@@ -166,3 +166,33 @@ def test_a_git_file_that_leads_nowhere_hides_nothing(tmp_path: Path, marker: str
     (tmp_path / "sub" / "AGENTS.md").write_text("inner")
     (tmp_path / "sub" / ".git").write_text(marker)
     assert _texts(tmp_path / "sub", tmp_path / "none") == ["outer", "inner"]
+
+
+@pytest.mark.parametrize("target", ["../secret.txt", "docs/../../secret.txt"])
+def test_a_link_out_of_a_directory_that_is_not_trusted_is_named_and_not_read(
+    tmp_path: Path, target: str
+) -> None:
+    (tmp_path / "secret.txt").write_text("a key")
+    checkout = tmp_path / "checkout"
+    (checkout / "docs").mkdir(parents=True)
+    (checkout / "AGENTS.md").symlink_to(target)
+    (checkout / "CLAUDE.md").write_text("rules")
+    problems: list[str] = []
+    found = load_context_files(checkout, tmp_path / "none", problems)
+    assert [each.text for each in found] == ["rules"]
+    reason = "leads out of its directory, which is not trusted; ignored"
+    assert problems == [f"{checkout / 'AGENTS.md'}: {reason}"]
+    trusted = load_context_files(checkout, tmp_path / "none", trusted=True)
+    assert [each.text for each in trusted] == ["a key"]
+    assert _texts(tmp_path / "elsewhere", checkout) == ["a key"]  # The person's own directory.
+
+
+def test_links_within_a_directory_and_to_other_context_files_are_read(tmp_path: Path) -> None:
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    (tmp_path / "rules.md").write_text("outer")
+    (tmp_path / "CLAUDE.md").symlink_to("rules.md")
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared" / "AGENTS.md").write_text("shared")
+    (inner / "AGENTS.md").symlink_to("../shared/AGENTS.md")
+    assert _texts(inner, tmp_path / "none") == ["outer", "shared"]
