@@ -14,6 +14,7 @@ from pi_rpc.cli_options import add_export_options, add_run_options, add_sessions
 __all__ = ["main", "parse"]
 
 _PERMISSION_MODES = ("ask", "edits", "full", "readonly")
+_USAGE = 2
 _INTERRUPTED = 130
 _GC_THRESHOLD = 20_000
 """New objects between two looks for garbage of a run; the interpreter's own is 700."""
@@ -41,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
     try:
         with guarded_streams():
             arguments = parse(sys.argv[1:] if argv is None else argv)
-            code = 0 if arguments.command is None else _run(arguments)
+            code = 0 if arguments.command is None else _run_somewhere(arguments)
         if arguments.command is None:
             code = _serve(arguments)
     except KeyboardInterrupt:
@@ -50,6 +51,15 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
         # All has ended in order, and taking the interpreter apart takes longer than some runs.
         os._exit(code)
     sys.exit(code)
+
+
+def _run_somewhere(arguments: argparse.Namespace) -> int:
+    try:
+        os.getcwd()  # noqa: PTH109 - pathlib would have to be loaded
+    except OSError as error:
+        sys.stderr.write(f"pi-rpc: there is no working directory ({error.strerror}): cd to one\n")
+        return _USAGE
+    return _run(arguments)
 
 
 def _run(arguments: argparse.Namespace) -> int:

@@ -1,0 +1,31 @@
+"""What holds for every command, whatever it does."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.editor import DEADLINE_S
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a directory in use cannot be removed there")
+@pytest.mark.parametrize("argv", [["run", "hi"], ["doctor"], ["export", "x"]])
+def test_a_working_directory_that_is_gone_is_a_usage_error_that_says_so(
+    tmp_path: Path, argv: list[str]
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    done = subprocess.run(
+        ["sh", "-c", f'rmdir "{gone}"; exec "$@"', "sh", sys.executable, "-m", "pi_rpc", *argv],
+        env={**os.environ, "PI_CODING_AGENT_DIR": str(tmp_path)},
+        cwd=gone,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=DEADLINE_S,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (2, b"")
+    expected = b"pi-rpc: there is no working directory (No such file or directory): cd to one\n"
+    assert done.stderr == expected
