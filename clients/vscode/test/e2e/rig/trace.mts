@@ -1,5 +1,11 @@
 /** What a browser's own trace says about the main thread of a page. */
+import assert from "node:assert/strict";
 import type { Browser, Page } from "playwright-core";
+
+/** What the browser calls a long task, in ms. A quiet machine has none; that is told, not asserted. */
+const LONG = 50;
+/** What no machine needs unless the work grew with the length of the session, in ms. */
+const ENDLESS = 5 * LONG;
 
 export interface Task {
   /** CPU time of it in ms: what other processes of the machine took meanwhile is not counted. */
@@ -41,6 +47,15 @@ export async function tasksOf(browser: Browser, page: Page, play: () => Promise<
     .filter(({ name }) => name === "RunTask")
     .map((task) => ({ ms: (task.tdur ?? 0) / 1000, parts: partsOf(task, ours) }))
     .sort((one, other) => other.ms - one.ms);
+}
+
+/** Tells how long the longest task took, and fails where it cannot be the machine. */
+export function tellLongest(what: string, tasks: Task[]): void {
+  const [longest] = tasks;
+  assert.ok(longest, "nothing was traced");
+  const verdict = longest.ms <= LONG ? "short" : `long: ${longest.parts.join(", ")}`;
+  console.log(`${what}: ${tasks.length} tasks, the longest ${longest.ms.toFixed(1)} ms of CPU (${verdict})`);
+  assert.ok(longest.ms <= ENDLESS, `a task of ${longest.ms} ms: ${longest.parts.join(", ")}`);
 }
 
 function partsOf(task: TraceEvent, all: TraceEvent[]): string[] {
