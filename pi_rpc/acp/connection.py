@@ -124,6 +124,12 @@ class Connection:
                     hosted.harness.run.abort()
                 hosted.harness.clear_queue()
 
+    def log_out(self) -> None:
+        """Stop what goes on everywhere; nothing more is asked of a model."""
+        self.logged_out = True
+        for hosted in list(self._streams):
+            self.cancel(hosted.id)
+
     # --- lifecycle -------------------------------------------------------------------------------
 
     def begin(self, params: InitializeParams) -> None:

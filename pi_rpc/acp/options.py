@@ -94,7 +94,7 @@ async def choose(hosted: HostedSession, services: Services, option: str, value: 
     if option == _MODE and value in get_args(PermissionMode):
         harness.configuration.permission_mode = cast("PermissionMode", value)
         harness.changed(permissionMode=value)
-    elif option == _MODEL and isinstance(value, str):
+    elif option == _MODEL and isinstance(value, str) and value:
         await services.look_for_model(value)
         model, level = services.choose_model(value, None)
         assert model is not None

@@ -168,6 +168,7 @@ def test_choices_are_listed_whole_and_told_to_whoever_listens(tmp_path: Path) ->
         for bad in (
             {"configId": "mode", "value": "yolo"},
             {"configId": "model", "value": "no/such"},
+            {"configId": "model", "value": ""},
             {"configId": "thought_level", "value": "deep"},
             {"configId": "mode", "type": "boolean", "value": True},
             {"configId": "colour", "value": "red"},
@@ -191,6 +192,24 @@ def test_authenticating_logging_out_and_being_asked_to(tmp_path: Path) -> None:
         client.ask("authenticate", methodId="keys")
         assert client.prompt(client.new(), "hi") == "end_turn"
         assert client.refused("authenticate", methodId="keys-anthropic")["code"] == -32602
+
+
+def test_logging_out_ends_every_turn_and_asks_no_model_for_a_summary(tmp_path: Path) -> None:
+    with acp(tmp_path, [[say("hi")], [say("half"), hold()]]) as client:
+        session = client.new()
+        client.prompt(session, "hi")
+        turns = [
+            client.begin("session/prompt", sessionId=session, prompt=text("go")) for _ in range(2)
+        ]
+        while said(client.updates(session)) != "hihalf":
+            client.read()
+        assert client.ask("logout") == {}
+        for number in turns:
+            assert client.answer(number)["result"] == {"stopReason": "cancelled"}
+        error = client.refused("_pi/branch", sessionId=session, entryId=None, summarize=True)
+        assert error["code"] == -32000
+        branched = client.ask("_pi/branch", sessionId=session, entryId=None)
+        assert branched == {"cancelled": False, "leafId": None}
 
 
 def test_without_a_model_a_prompt_asks_to_authenticate(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ async def handle_authenticate(connection: Connection, request: Request) -> Empty
 async def handle_logout(connection: Connection, request: Request) -> Empty:
     """Nothing is asked of a model any more; keys stay where they are."""
     del request
-    connection.logged_out = True
+    connection.log_out()
     return Empty()
 
 

@@ -68,6 +68,8 @@ async def handle_branch(connection: Connection, request: Request) -> BranchResul
     """Goes on from another entry."""
     turn = connection.turns.of(request)
     params = decode_params(s.BranchParams, request.params)
+    if params.summarize:
+        require_login(connection)
     hosted = await connection.session(params.session_id)
     request.started()
     outcome = await hosted.harness.branch(
