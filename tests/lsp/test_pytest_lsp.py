@@ -67,7 +67,7 @@ class Buffers:
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("editor", ["emacs", "neovim", "visual_studio_code"])
+@pytest.mark.parametrize("editor", ["neovim", "visual_studio_code"])
 async def test_a_file_is_opened_the_action_seen_and_run_and_the_edit_lands(
     editor: str, tmp_path: Path
 ) -> None:
