@@ -113,6 +113,9 @@ def test_a_question_is_sent_when_it_is_saved_by_an_editor_that_says_nothing_of_i
             editor.begin("workspace/executeCommand", command("pi.send", {"uri": asked}))
         )
         assert answer["error"]["code"] == -32602
+        # One that is never written holds nothing up.
+        assert editor.command("pi.ask")["uri"] != asked
+        assert editor.end() == 0
 
 
 def test_a_document_that_was_never_saved_is_asked_about_by_its_text(tmp_path: Path) -> None:
