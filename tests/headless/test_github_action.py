@@ -149,6 +149,18 @@ def test_every_input_is_used_and_reaches_scripts_as_a_variable_only() -> None:
                 assert step["with"].keys() <= action["inputs"].keys()
 
 
+def test_no_module_of_the_checkout_stands_in_for_one_of_python(tmp_path: Path) -> None:
+    # The directory of a step is the workspace, where a stranger's checkout may lie.
+    (tmp_path / "venv.py").write_text("open('ran', 'w')")
+    (step,) = [each for each in steps() if "-m venv" in each["run"]]
+    options = re.findall(r"python[3\"]* (.*)-m (?:venv|pip) ", step["run"])
+    assert len(options) == 2
+    for each in options:
+        argv = [sys.executable, *each.split(), "-m", "venv", "--help"]
+        subprocess.run(argv, cwd=tmp_path, capture_output=True, timeout=DEADLINE_S, check=True)
+    assert not (tmp_path / "ran").exists()
+
+
 def asked(home: Path, inputs: Mapping[str, str], replies: Any) -> subprocess.CompletedProcess[str]:
     """The action's script, run as the runner does."""
     action = yaml.safe_load((ACTION / "action.yml").read_text())
