@@ -39,20 +39,22 @@ function lines(range: Range): string {
   return first === last ? String(first) : `${first}-${last}`;
 }
 
-const TAIL = new RegExp(
+/** How an attachment begins where it is stored, and what ends one that has a text. */
+const HEAD = new RegExp(
   [
     String.raw`<attached-file path="(?<file>[^"\n]*)" />`,
-    String.raw`<selection path="(?<selection>[^"\n]*)">\n(?<selected>(?:(?!</selection>)[\s\S])*)\n</selection>`,
-    String.raw`<diagnostics path="(?<diagnostics>[^"\n]*)">\n(?<told>(?:(?!</diagnostics>)[\s\S])*)\n</diagnostics>`,
-    String.raw`<attached-text(?: name="(?<name>[^"\n]*)")?>\n(?<text>(?:(?!</attached-text>)[\s\S])*)\n</attached-text>`,
+    String.raw`<selection path="(?<selection>[^"\n]*)">\n`,
+    String.raw`<diagnostics path="(?<diagnostics>[^"\n]*)">\n`,
+    String.raw`<attached-text(?: name="(?<name>[^"\n]*)")?>\n`,
   ].join("|"),
   "y",
 );
 
 /** Sets the person's own words apart from the attachments that were written behind them. */
 export function splitStored(stored: string): { text: string; attachments: AttachmentLabel[] } {
+  const reader = new TailReader(stored);
   for (let start = firstCandidate(stored, 0); start >= 0; start = firstCandidate(stored, start + 1)) {
-    const attachments = readTail(stored, start);
+    const attachments = reader.read(start);
     if (attachments) return { text: stored.slice(0, start).replace(/\n\n$/, ""), attachments };
   }
   return { text: stored, attachments: [] };
@@ -69,18 +71,55 @@ function firstCandidate(stored: string, from: number): number {
   return -1;
 }
 
-function readTail(stored: string, start: number): AttachmentLabel[] | null {
-  const found: AttachmentLabel[] = [];
-  for (let at = start; at < stored.length; ) {
-    TAIL.lastIndex = at;
-    const groups = TAIL.exec(stored)?.groups;
-    if (!groups) return null;
-    found.push(storedLabel(groups));
-    at = TAIL.lastIndex;
-    if (at < stored.length && !stored.startsWith("\n\n", at)) return null;
-    at += 2;
+/** Reads attachments up to the end of a text; no part of it is looked at more often than a few times. */
+class TailReader {
+  /** Where nothing that goes on to the end begins. */
+  private readonly dead = new Set<number>();
+  /** The end that was looked for last, by its tag, and from where: in between there is none. */
+  private readonly closes = new Map<string, { from: number; next: number }>();
+
+  constructor(private readonly stored: string) {}
+
+  read(start: number): AttachmentLabel[] | null {
+    const found: AttachmentLabel[] = [];
+    const seen: number[] = [];
+    for (let at = start; at < this.stored.length; ) {
+      seen.push(at);
+      const one = this.dead.has(at) ? null : this.one(at);
+      const goesOn = one && (one.end === this.stored.length || this.stored.startsWith("\n\n", one.end));
+      if (!goesOn) {
+        for (const place of seen) this.dead.add(place);
+        return null;
+      }
+      found.push(storedLabel(one.groups));
+      at = one.end + 2;
+    }
+    return found.length > 0 ? found : null;
   }
-  return found.length > 0 ? found : null;
+
+  private one(at: number): { groups: Record<string, string | undefined>; end: number } | null {
+    HEAD.lastIndex = at;
+    const head = HEAD.exec(this.stored);
+    if (!head?.groups) return null;
+    const { groups } = head;
+    const from = HEAD.lastIndex;
+    if (groups.file !== undefined) return { groups, end: from };
+    const tag = `</${/^<([\w-]+)/.exec(head[0])?.[1]}>`;
+    const close = this.nextClose(tag, from);
+    if (close <= from || this.stored[close - 1] !== "\n") return null;
+    const body = this.stored.slice(from, close - 1);
+    const named =
+      groups.selection !== undefined ? "selected" : groups.diagnostics !== undefined ? "told" : "text";
+    return { groups: { ...groups, [named]: body }, end: close + tag.length };
+  }
+
+  private nextClose(tag: string, from: number): number {
+    const known = this.closes.get(tag);
+    if (known && known.from <= from && (known.next < 0 || from <= known.next)) return known.next;
+    const next = this.stored.indexOf(tag, from);
+    this.closes.set(tag, { from, next });
+    return next;
+  }
 }
 
 function storedLabel(groups: Record<string, string | undefined>): AttachmentLabel {

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { splitStored } from "../../../src/view/attachments";
 import { parseDiff } from "../../../src/view/diff";
 import { linkTarget } from "../../../src/view/links";
 import { Offsets } from "../../../src/view/offsets";
@@ -140,4 +141,19 @@ test("a proposal shows the lines that would change, and two around them", () => 
     lines.map((line) => `${line.kind} ${line.text}`),
     ["same 2", "same 3", "removed 4", "added four", "same 5", "same 6"],
   );
+});
+
+test("a text that looks like attachments over and over is read at once, and is none", () => {
+  const closed = '<selection path="a">\nb\n</selection>';
+  for (const stored of [
+    'x\n\n<selection path="a">\nb'.repeat(60_000),
+    `${'x\n\n<selection path="a">\nb'.repeat(60_000)}\n</selection>x`,
+    `${`${closed}\n\n`.repeat(60_000)}x`,
+  ]) {
+    assert.deepEqual(splitStored(stored), { text: stored, attachments: [] });
+  }
+  assert.equal(splitStored(`Why?\n\n${closed}\n\n${closed}`).attachments.length, 2);
+  assert.equal(splitStored(`Why?\n\n${closed}\n\n${closed}`).text, "Why?");
+  const behind = splitStored(`${closed}\n\n${closed}x\n\n${closed}`);
+  assert.equal(behind.attachments.length, 1);
 });
