@@ -101,7 +101,7 @@ def _script(file: str) -> dict[str, Any]:
 
 async def _show(model: str, file: str, environ: Mapping[str, str]) -> int:
     renderer = RunRenderer(sys.stdout, sys.stdout)
-    argv = [sys.executable, "-m", "pi_rpc", "--stdio"]
+    argv = [sys.executable, "-P", "-m", "pi_rpc", "--stdio"]
 
     was_read = False
 

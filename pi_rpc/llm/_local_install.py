@@ -122,7 +122,7 @@ def _pip(requirements: Path, report: Callable[[str], None]) -> tuple[int, str]:
     from collections import deque
 
     command = [
-        sys.executable, "-m", "pip", "install", "--disable-pip-version-check", "--no-input",
+        sys.executable, "-P", "-m", "pip", "install", "--disable-pip-version-check", "--no-input",
         "--progress-bar", "off", "--no-deps", "--only-binary", ":all:", "--require-hashes",
         "-r", str(requirements),
     ]  # fmt: skip

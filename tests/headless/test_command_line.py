@@ -29,3 +29,24 @@ def test_a_working_directory_that_is_gone_is_a_usage_error_that_says_so(
     assert (done.returncode, done.stdout) == (2, b"")
     expected = b"pi-rpc: there is no working directory (No such file or directory): cd to one\n"
     assert done.stderr == expected
+
+
+def test_no_module_of_the_working_directory_stands_in_for_one_that_a_command_starts(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "pi_rpc.py").write_text("open('ran', 'w')")
+    (tmp_path / "README.md").write_text("# The first line\n")
+    argv = [sys.executable, "-P", "-m", "pi_rpc", "demo", "--model", "scripted/scripted"]
+    script = tmp_path / "script.json"
+    script.write_text('{"replies": [{"steps": [{"text": "x"}]}]}')
+    done = subprocess.run(
+        argv,
+        env={**os.environ, "PI_CODING_AGENT_DIR": str(tmp_path), "PI_RPC_SCRIPT": str(script)},
+        cwd=tmp_path,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=DEADLINE_S,
+        check=False,
+    )
+    assert not (tmp_path / "ran").exists()
+    assert b"[stop: " in done.stdout
