@@ -6,6 +6,9 @@ import type { Host } from "./host";
 import type { RowView } from "./list";
 import { renderMarkdown } from "./markdown";
 
+/** A block of this length is no prose. It is shown as it is: to parse it might take seconds, and again with each delta. */
+export const MOST_PARSED = 30_000;
+
 const FENCE = /^ {0,3}(`{3,}|~{3,})([^\n]*)\n?/;
 
 export function textView(row: TextRow, host: Host): RowView {
@@ -24,7 +27,8 @@ export function textView(row: TextRow, host: Host): RowView {
         body.replaceChildren(code.element);
       } else {
         code = null;
-        renderMarkdown(body, row.text, host);
+        if (row.text.length > MOST_PARSED) body.replaceChildren(h("div", { class: "unparsed" }, row.text));
+        else renderMarkdown(body, row.text, host);
       }
       drawn = row.text;
     } else if (code && !row.open) {

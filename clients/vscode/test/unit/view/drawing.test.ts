@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { ChangesRow } from "../../../src/view/rows";
+import type { ChangesRow, TextRow } from "../../../src/view/rows";
 import { askCall, growCall, newToolRow } from "../../../src/view/tools";
 import { Folds } from "../../../src/webview/folds";
 import { elementsOf } from "../../../src/webview/highlight";
@@ -8,7 +8,7 @@ import { renderMarkdown } from "../../../src/webview/markdown";
 import { permissionView } from "../../../src/webview/permissionView";
 import { PromptBox } from "../../../src/webview/promptBox";
 import { rowMaker } from "../../../src/webview/rowViews";
-import { fenceOf, textView } from "../../../src/webview/textView";
+import { fenceOf, MOST_PARSED, textView } from "../../../src/webview/textView";
 import { toolView } from "../../../src/webview/toolView";
 import { drawn, find, NotedHost, press, send, type } from "./page";
 import { recorded } from "./recorded";
@@ -416,6 +416,16 @@ test("an image that is pasted goes with the message", async () => {
   assert.deepEqual(done, [
     ["prompt", { text: "", images: [{ type: "image", data: "AQID", mimeType: "image/png" }] }],
   ]);
+});
+
+test("a block that is too long to be prose is shown as it is, and not parsed", () => {
+  const text = "*a[".repeat(MOST_PARSED);
+  const row: TextRow = { kind: "text", key: "t", version: 0, text, open: true, first: true };
+  const view = textView(row, new NotedHost());
+  assert.equal(view.element.querySelector(".unparsed")?.textContent, text);
+  row.text = "Now *prose*.";
+  view.update();
+  assert.equal(view.element.querySelector("em")?.textContent, "prose");
 });
 
 test("images for a model that takes none are told of before they are sent, and no longer with one that does", () => {
