@@ -68,6 +68,29 @@ def test_a_session_is_listed_loaded_with_its_history_and_resumed_without(tmp_pat
         assert [each["id"] for each in resumed["configOptions"]][:2] == ["mode", "model"]
 
 
+def test_an_open_session_that_is_loaded_for_another_directory_says_where_it_goes_on(
+    tmp_path: Path,
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    with acp(tmp_path, [[say("hi")]]) as client:
+        session = client.new()
+        client.prompt(session, "hi")
+        where = {"sessionId": session, "mcpServers": []}
+        begun = len(client.frames)
+        client.ask("session/load", **where, cwd=f"{client.project}/")
+        client.ask("session/load", **where, cwd=str(other))
+        client.ask("session/set_mode", sessionId=session, modeId="full")
+        told = [
+            each["_meta"]["pi"]["diagnostic"]["message"]
+            for each in client.updates(session, begun)
+            if "_meta" in each
+        ]
+        assert len(told) == 1
+        assert str(client.project) in told[0]
+        assert str(other) in told[0]
+
+
 def test_loading_a_session_while_its_turn_goes_on_shows_what_there_is(tmp_path: Path) -> None:
     with acp(tmp_path, [[say("half a reply"), hold()]]) as client:
         session = client.new()

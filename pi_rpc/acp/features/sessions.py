@@ -160,19 +160,27 @@ HANDLERS = {
 async def _opened(connection: Connection, request: Request) -> HostedSession:
     params = decode_params(s.ResumeParams, request.params)
     require_login(connection)
-    directories = await run_blocking(_checked, params.cwd, params.additional_directories)
+    cwd, directories = await run_blocking(_checked, params.cwd, params.additional_directories)
     if connection.host.has(params.session_id):
         hosted = await connection.host.get(params.session_id)
     else:
         hosted = await connection.host.open(session_id=params.session_id, cwd=Path(params.cwd))
     hosted.harness.configuration.additional_directories = directories
     _introduce(connection, request, hosted, params)
+    if hosted.harness.configuration.cwd != cwd:
+        text = (
+            f"The session is open and goes on in {hosted.harness.configuration.cwd}; close it first"
+        )
+        hosted.harness.report(
+            Diagnostic(severity="warning", message=f"{text} to go on in {cwd}.", source="session")
+        )
     return hosted
 
 
-def _checked(cwd: str, additional: Sequence[str]) -> list[str]:
-    existing_directory(Path(cwd), "cwd")
-    return existing_directories(additional, "additionalDirectories")
+def _checked(cwd: str, additional: Sequence[str]) -> tuple[Path, list[str]]:
+    return existing_directory(Path(cwd), "cwd"), existing_directories(
+        additional, "additionalDirectories"
+    )
 
 
 def _introduce(
