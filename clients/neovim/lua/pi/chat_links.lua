@@ -100,7 +100,11 @@ function M.open(link)
     require("pi.chat_windows").undress(0)
   end
   vim.cmd("normal! m'")
-  vim.cmd.edit(vim.fn.fnameescape(link.path))
+  local name = vim.fn.fnameescape(link.path)
+  -- Text that is not saved stays in sight where it cannot be hidden.
+  if not pcall(vim.cmd.edit, name) and not pcall(vim.cmd.split, name) then
+    return vim.notify("pi: this file cannot be opened here: " .. link.path, vim.log.levels.WARN)
+  end
   if link.line then
     local line = math.min(link.line, vim.api.nvim_buf_line_count(0))
     vim.api.nvim_win_set_cursor(0, { line, math.max(0, (link.column or 1) - 1) })

@@ -7,6 +7,8 @@ local M = {}
 M.OLDEST = "0.1.0"
 local UPGRADE =
   "Install it anew (`pipx install --force .` in the checkout that the plugin is from), then `:Pi restart`."
+---How long the handshake may take; a program that is no daemon may never answer it.
+M.HANDSHAKE_MS = 60000
 -- More deaths than these within the time, and it is started again only when somebody wants something.
 local DEATHS, WITHIN_MS = 4, 180000
 
@@ -255,6 +257,13 @@ function M.start(callback)
     end
     greeted, greeting = true, result
   end)
+  vim.defer_fn(function()
+    if started == connection and not greeted then
+      local words = "pi: %s does not answer; is the option `command` right?"
+      vim.notify(words:format(M.program() or "pi-rpc"), vim.log.levels.ERROR)
+      started:kill()
+    end
+  end, M.HANDSHAKE_MS)
   -- What is asked now waits behind the handshake, in the daemon.
   require("pi.documents").watch()
   callback(nil)

@@ -231,6 +231,11 @@ function Connection:wait(milliseconds)
   end
 end
 
+---End the process at once; who waits for it is told.
+function Connection:kill()
+  self.client.terminate()
+end
+
 ---@return boolean
 function Connection:alive()
   return not self.over

@@ -78,6 +78,17 @@ while True:
   require("pi").setup({ command = { program } })
 end
 
+test("a program that never answers the handshake is told of and ended, and who waits is told", function(t)
+  require("pi").setup({ command = { "/bin/sh", "-c", "echo This is no daemon.; exec sleep 600" } })
+  require("pi.daemon").HANDSHAKE_MS = 300
+  local err = t.await(function(done)
+    require("pi.sessions").new(nil, done)
+  end)
+  t.eq(err.data.kind, "daemonLost")
+  t.match(table.concat(t.messages, "\n"), "/bin/sh does not answer; is the option `command` right%?")
+  t.eq(require("pi.daemon").running(), false)
+end)
+
 test("a daemon that is too old is told of, and ended", function(t)
   pretended(t, "0.0.3")
   require("pi.daemon").request("ping")

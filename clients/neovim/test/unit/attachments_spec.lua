@@ -102,6 +102,20 @@ test("what is no file is no link, and neither is what the cursor is not on", fun
   t.eq(link(t, "the folder src is", "src"), nil)
 end)
 
+test("a file opens beside a text that is not saved where it cannot be hidden", function(t)
+  local path = t:write("a|b `c`.txt", "one\n")
+  vim.cmd.edit(t:write("mine.txt", "mine\n"))
+  vim.o.hidden = false
+  t:after(function()
+    vim.o.hidden = true
+  end)
+  vim.api.nvim_buf_set_lines(0, 0, -1, false, { "typed" })
+  require("pi.chat_links").open({ path = path, line = 1 })
+  t.eq(vim.api.nvim_buf_get_name(0), path)
+  t.eq(#vim.api.nvim_list_wins(), 2)
+  t.eq(t.messages, {})
+end)
+
 test("a call leads to the file it works on, also when only its arguments are known", function(t)
   local path = t:write("src/a.lua", "")
   local of_block = require("pi.chat_links").of_block
