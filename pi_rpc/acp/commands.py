@@ -28,11 +28,11 @@ def available(harness: AgentHarness) -> list[s.Command]:
 
 def compacting(harness: AgentHarness, text: str) -> str | None:
     """The instructions of a prompt that is ``/compact``; None for any other."""
-    name, _, instructions = text.strip().partition(" ")
+    name, *instructions = text.split(maxsplit=1) or [""]
     if name != f"/{_COMPACT.name}":
         return None
     others = {each.name for each in harness.configuration.resources.commands()}
-    return None if _COMPACT.name in others else instructions.strip()
+    return None if _COMPACT.name in others else "".join(instructions).strip()
 
 
 def _command(name: str, description: str, hint: str) -> s.Command:

@@ -372,7 +372,9 @@ def test_what_cannot_be_said_is_refused(tmp_path: Path) -> None:
             assert error["code"] == -32602, str(prompt)[:80]
             assert error["data"]["path"].startswith("prompt"), str(prompt)[:80]
         assert said(client.updates()) == ""
-        assert client.prompt(session, "go") == "end_turn"
+        picture = [{"type": "image", "data": PNG, "mimeType": "image/png"}]
+        client.ask("session/prompt", sessionId=session, prompt=picture)  # It needs no words.
+        assert said(client.updates()) == "hi"
 
 
 def test_blocks_of_the_wrong_kind_raise_what_the_client_is_told() -> None:

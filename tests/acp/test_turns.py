@@ -335,7 +335,7 @@ def test_a_compaction_is_drawn_for_clients_that_draw_them(tmp_path: Path) -> Non
         session = client.new()
         client.prompt(session, "one " * 40)
         client.prompt(session, "two")
-        assert client.prompt(session, "/compact the names") == "end_turn"
+        assert client.prompt(session, "/compact\nthe names") == "end_turn"
         states = [
             each for each in client.updates(session) if each["sessionUpdate"] == "compaction_update"
         ]
