@@ -4,16 +4,19 @@ import base64
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from pi_rpc.acp.blocks import prompt_of
 from pi_rpc.acp.editor import _edited
 from pi_rpc.acp.shapes import ContentBlock, Resource, ResourceBlock, ResourceLink, TextBlock
+from pi_rpc.acp.terminal import _patience
 from pi_rpc.acp.tool_calls import result_content
 from pi_rpc.host.text_edits import text_edits
 from pi_rpc.jsonrpc.errors import RpcError
+from pi_rpc.llm.abort import AbortController
 from pi_rpc.tools._diff import diff_of_texts
-from tests.acp.client import FULL, Client, acp, call, said, say, text
+from tests.acp.client import DEADLINE_S, FULL, Client, acp, call, said, say, text
 
 FILES = {"fs": {"readTextFile": True, "writeTextFile": True}}
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n").decode()
@@ -224,6 +227,17 @@ def test_cancelling_does_not_wait_for_a_client_that_says_nothing_of_a_terminal(
         assert client.answer(number)["result"] == {"stopReason": "cancelled"}
         assert terminals.said == said
         assert not (client.project / "made").exists()  # Nor was it run here.
+        last = [each for each in client.updates(session) if "toolCallId" in each][-1]
+        assert "Operation aborted" not in str(last)  # The command ended by itself, in order.
+
+
+@pytest.mark.anyio
+async def test_patience_for_a_client_that_says_nothing_ends_soon_after_the_abort() -> None:
+    stop = AbortController()
+    with anyio.fail_after(DEADLINE_S), _patience(None, stop.signal) as asked:
+        stop.abort()
+        await anyio.sleep_forever()
+    assert asked.cancelled_caught
 
 
 def test_a_terminal_that_comes_after_the_cancellation_is_ended(tmp_path: Path) -> None:
