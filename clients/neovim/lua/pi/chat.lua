@@ -264,7 +264,14 @@ end
 function M.open(session, options)
   local chat = chat_of(session)
   local layout = options and options.layout or require("pi.config").get().chat.layout
-  local window = windows.show(layout, chat.buffer.buffer, chat.prompt.buffer)
+  local ok, window = pcall(windows.show, layout, chat.buffer.buffer, chat.prompt.buffer)
+  if not ok then
+    windows.close()
+    if not tostring(window):find("E36:", 1, true) then
+      error(window, 0)
+    end
+    return vim.notify("pi: there is no room here for the chat", vim.log.levels.WARN)
+  end
   vim.api.nvim_set_current_win(window)
   vim.cmd("startinsert!")
 end

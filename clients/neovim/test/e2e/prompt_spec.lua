@@ -235,6 +235,18 @@ test("a completion plugin that asks the omnifunc gets the files that were found"
   t.eq(omnifunc(0, "valve")[1].word, "src/valve.lua")
 end)
 
+test("a screen without room for the chat is told of in words", function(t)
+  t:daemon({})
+  local session = t:session()
+  vim.o.winminheight = 1
+  while pcall(vim.api.nvim_open_win, 0, true, { split = "below", win = 0 }) do
+    vim.cmd.resize(1)
+  end
+  require("pi.chat").open(session, { layout = "below" })
+  t.eq(t.messages, { "pi: there is no room here for the chat" })
+  t.eq(require("pi.chat_windows").find("chat"), nil)
+end)
+
 test("a chat whose buffers were wiped out is made anew", function(t)
   local chat, session = chat_of(t, { { { text = "Hello." } } })
   t:prompt(session, "Hello?")
