@@ -4,11 +4,11 @@ Owns that there is one run at a time, that it ends in ``agent_end`` whatever bre
 agent is idle afterwards. A run is out of reach of its caller's cancellation: that becomes an abort,
 after which the run has a bounded time to write and say what it still has."""
 
-import dataclasses
 import logging
 from collections.abc import Sequence
 
 import anyio
+from msgspec.structs import replace
 
 from pi_rpc.agent._failure import closing_batches
 from pi_rpc.agent._interrupt import call_hook
@@ -187,7 +187,7 @@ class Lifecycle:
                 return []
             return self._steering.take()
 
-        return dataclasses.replace(
+        return replace(
             self._config,
             model=self._conversation.model,
             thinking_level=self._conversation.thinking_level,

@@ -9,11 +9,10 @@ must not block. An abort cuts a coroutine hook short, except ``after_tool_call``
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import field
 from functools import cache
 from typing import Any, TypeAlias, TypeVar
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Struct, UnsetType, field
 
 from pi_rpc.agent.messages import AgentMessage, convert_to_llm, default_roles
 from pi_rpc.agent.ports import ToolContext
@@ -30,7 +29,6 @@ from pi_rpc.llm.messages import (
 )
 from pi_rpc.llm.models import Model
 from pi_rpc.llm.provider import StreamFn, StreamOptions, stream_simple
-from pi_rpc.records import dataclass
 
 __all__ = [
     "AFTER_ABORT_S",
@@ -52,8 +50,7 @@ MaybeAwaitable: TypeAlias = T | Awaitable[T]
 AFTER_ABORT_S = 3.0
 
 
-@dataclass(frozen=True, slots=True)
-class AgentContext:
+class AgentContext(Struct, frozen=True):
     """What the agent works from. The loop copies the lists and never changes them."""
 
     system_prompt: str = ""
@@ -61,8 +58,7 @@ class AgentContext:
     tools: Sequence[AgentTool] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class TurnContext:
+class TurnContext(Struct, frozen=True):
     """A turn that has ended, for ``should_stop_after_turn`` and ``prepare_next_turn``."""
 
     message: AssistantMessage
@@ -75,8 +71,7 @@ class TurnContext:
     """What the run has added so far, its prompts included."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoopTurnUpdate:
+class LoopTurnUpdate(Struct, frozen=True, kw_only=True):
     """What changes before the next turn; None leaves things as they are."""
 
     context: AgentContext | None = None
@@ -89,8 +84,7 @@ class LoopTurnUpdate:
     tool_context: ToolContext | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class BeforeToolCallContext:
+class BeforeToolCallContext(Struct, frozen=True):
     """A call whose arguments were found valid and that is about to run."""
 
     assistant_message: AssistantMessage
@@ -103,8 +97,7 @@ class BeforeToolCallContext:
     """What the calls of its batch work in and with."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BeforeToolCallResult:
+class BeforeToolCallResult(Struct, frozen=True, kw_only=True):
     """The decision of ``before_tool_call``; None from the hook means go on."""
 
     block: bool = False
@@ -117,8 +110,7 @@ class BeforeToolCallResult:
     """What this one call works in and with; None: what every call does."""
 
 
-@dataclass(frozen=True, slots=True)
-class AfterToolCallContext:
+class AfterToolCallContext(Struct, frozen=True):
     """A call that ran."""
 
     assistant_message: AssistantMessage
@@ -130,8 +122,7 @@ class AfterToolCallContext:
     context: AgentContext
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AfterToolCallResult:
+class AfterToolCallResult(Struct, frozen=True, kw_only=True):
     """What ``after_tool_call`` replaces, field by field; ``UNSET`` keeps what the tool gave.
 
     ``content`` without ``structured_content`` drops the latter: it may no longer say the same.
@@ -153,8 +144,7 @@ def default_convert_to_llm(messages: Sequence[AgentMessage]) -> list[Message]:
     return convert_to_llm(messages, _default_roles())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentLoopConfig:
+class AgentLoopConfig(Struct, frozen=True, kw_only=True):
     """How a run goes. Only ``model`` is required."""
 
     model: Model

@@ -12,7 +12,6 @@ What a run needs of the outside goes through ``AgentLoopConfig``. A hook that ra
 raising here; ``Agent`` turns that into a failed message.
 """
 
-import dataclasses
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from types import TracebackType
@@ -20,6 +19,7 @@ from typing import TypeAlias, TypeVar, cast
 
 import anyio
 from msgspec import structs
+from msgspec.structs import replace
 
 from pi_rpc.agent._interrupt import AbortScope, call_hook
 from pi_rpc.agent.config import (
@@ -133,7 +133,7 @@ async def _drive(run: "_Run", prompts: Sequence[AgentMessage], emit: Emit) -> li
 
 
 def _with_stream_fn(config: AgentLoopConfig, stream_fn: StreamFn | None) -> AgentLoopConfig:
-    return config if stream_fn is None else dataclasses.replace(config, stream_fn=stream_fn)
+    return config if stream_fn is None else replace(config, stream_fn=stream_fn)
 
 
 def _require_something_to_continue(context: AgentContext) -> None:
@@ -328,7 +328,7 @@ class _Run:
             key: str | None = None
             if config.get_api_key is not None:
                 key = await call_hook(config.get_api_key, config.model.provider)
-            options = dataclasses.replace(
+            options = replace(
                 config.stream_options,
                 api_key=key or config.stream_options.api_key,
                 signal=signal,
@@ -380,7 +380,7 @@ class _Run:
             self.messages = list(update.context.messages)
             self.tools = list(update.context.tools)
         config = self.config
-        self.config = dataclasses.replace(
+        self.config = replace(
             config,
             model=update.model or config.model,
             thinking_level=update.thinking_level or config.thinking_level,

@@ -25,7 +25,6 @@ from pi_rpc.llm.messages import (
     UserMessage,
     Wire,
 )
-from pi_rpc.records import dataclass
 
 __all__ = [
     "AgentMessage",
@@ -151,8 +150,7 @@ class MessageDecodeError(ValueError):
     """The bytes are no message, or not the shape that their role has."""
 
 
-@dataclass(frozen=True, slots=True)
-class MessageRole:
+class MessageRole(Struct, frozen=True):
     """A role: its struct, and how it reads to a model (None: the model never sees it)."""
 
     role: str

@@ -6,13 +6,13 @@ person. Does not own when somebody must be asked
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
 
+from msgspec import Struct, field
+
 from pi_rpc.agent.review import ProposedEdit
 from pi_rpc.agent.tool import Location, ToolKind
-from pi_rpc.records import dataclass
 
 __all__ = [
     "NobodyPermits",
@@ -30,8 +30,7 @@ OptionKind: TypeAlias = Literal[
 """Whether an option allows, and for how long: this call, this session, this project."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PermissionOption:
+class PermissionOption(Struct, frozen=True, kw_only=True):
     """An answer that can be given."""
 
     id: str
@@ -43,8 +42,7 @@ class PermissionOption:
     """In words, what would be remembered; empty: nothing."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PermissionRequest:
+class PermissionRequest(Struct, frozen=True, kw_only=True):
     """May this call run?"""
 
     tool_call_id: str
@@ -61,16 +59,14 @@ class PermissionRequest:
     """At least one that allows and one that rejects."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReviewedEdit:
+class ReviewedEdit(Struct, frozen=True, kw_only=True):
     """The text that a person wants in a file, in place of the one proposed."""
 
     path: Path
     new_text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PermissionAnswer:
+class PermissionAnswer(Struct, frozen=True, kw_only=True):
     """What the person chose."""
 
     option_id: str

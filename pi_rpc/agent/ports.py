@@ -6,14 +6,14 @@ model or a person can act on."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import field
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
+
+from msgspec import Struct, field
 
 from pi_rpc.agent.review import NobodyReviews, Reviewer
 from pi_rpc.agent.seen_files import SeenFiles
 from pi_rpc.llm.abort import AbortSignal
-from pi_rpc.records import dataclass
 
 __all__ = [
     "Asker",
@@ -60,8 +60,7 @@ class PortError(Exception):
         self.message = message
 
 
-@dataclass(frozen=True, slots=True)
-class FileStat:
+class FileStat(Struct, frozen=True):
     """What is known of a file without reading it."""
 
     kind: Literal["file", "directory", "other"]
@@ -71,8 +70,7 @@ class FileStat:
     mode: int
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(Struct, frozen=True):
     """A file as an editor shows it, in front of the one on the disk."""
 
     content: bytes
@@ -102,8 +100,7 @@ class OpenFile(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(Struct, frozen=True):
     """What became of a write."""
 
     content: bytes | None = None
@@ -171,8 +168,7 @@ class FileSystem(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class CommandExit:
+class CommandExit(Struct, frozen=True):
     """How a command ended."""
 
     exit_code: int | None
@@ -219,8 +215,7 @@ class BusyShell(Protocol):
 NoticeLevel: TypeAlias = Literal["info", "warning", "error"]
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Struct, frozen=True):
     """Something that can be chosen."""
 
     value: str
@@ -335,8 +330,7 @@ class NobodyAsks:
 FileChangeKind: TypeAlias = Literal["created", "changed", "deleted"]
 
 
-@dataclass(frozen=True, slots=True)
-class FileChange:
+class FileChange(Struct, frozen=True):
     """A file is not what it was."""
 
     path: Path
@@ -373,8 +367,7 @@ class NobodyListens:
         return nullcontext()
 
 
-@dataclass(frozen=True, slots=True)
-class ToolContext:
+class ToolContext(Struct, frozen=True):
     """What a tool works in and with. Every tool is given one."""
 
     cwd: Path

@@ -7,13 +7,12 @@ Does not own who looks, nor what is asked (``pi_rpc.agent.permission``).
 from pathlib import Path
 from typing import Protocol
 
-from pi_rpc.records import dataclass
+from msgspec import Struct
 
 __all__ = ["NobodyReviews", "ProposedEdit", "Reviewer"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProposedEdit:
+class ProposedEdit(Struct, frozen=True, kw_only=True):
     """What a tool would make of a file."""
 
     path: Path

@@ -6,6 +6,8 @@ own) and ``AgentState`` (everybody else's view of it, read-only). Does not own w
 
 from collections.abc import Sequence
 
+from msgspec import Struct
+
 from pi_rpc.agent.events import (
     AgentEnd,
     AgentStart,
@@ -23,13 +25,11 @@ from pi_rpc.agent.tool import AgentTool
 from pi_rpc.llm.messages import AssistantMessage, ThinkingLevel
 from pi_rpc.llm.models import Model
 from pi_rpc.llm.stream import AssistantMessageStream
-from pi_rpc.records import dataclass
 
 __all__ = ["AgentState", "Conversation", "InitialState"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InitialState:
+class InitialState(Struct, frozen=True, kw_only=True):
     """What an agent starts from; the lists are copied."""
 
     model: Model

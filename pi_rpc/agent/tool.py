@@ -4,19 +4,18 @@ Owns the description of a tool and its results. Does not own how calls are check
 reported (``pi_rpc.agent.tool_calls``) nor any particular tool (``pi_rpc.tools``).
 """
 
-import dataclasses
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Literal, TypeAlias
 
 import msgspec
-from msgspec import UNSET, UnsetType, field
+from msgspec import UNSET, Struct, UnsetType, field
+from msgspec.structs import force_setattr
 
 from pi_rpc.agent.messages import encode_json
 from pi_rpc.agent.ports import ToolContext
 from pi_rpc.llm.abort import AbortSignal
 from pi_rpc.llm.messages import TextBlock, Usage, UserContent, Wire
-from pi_rpc.records import dataclass
 
 __all__ = [
     "AgentTool",
@@ -119,16 +118,14 @@ OnUpdate: TypeAlias = Callable[[ToolResult], None]
 """Reports a partial result. Calls after the tool has returned are ignored."""
 
 
-@dataclass(frozen=True, slots=True)
-class ToolDescription:
+class ToolDescription(Struct, frozen=True):
     """How a call is shown to a person before it runs."""
 
     title: str
     locations: tuple[Location, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
-class AgentTool:
+class AgentTool(Struct, frozen=True, kw_only=True):
     """A tool that a model can call.
 
     ``execute(tool_call_id, params, signal, on_update)`` returns a ``ToolResult``; it may take a
@@ -163,12 +160,12 @@ class AgentTool:
     """It reads and writes through ``context.files`` alone, and has ``context.reviewer`` look at
     what it writes, before anything is written: a session can hold it to what was permitted, and
     asks about its edits when they are there to be shown."""
-    wants_context: bool = dataclasses.field(init=False)
-    """``execute`` takes the tool context."""
+    wants_context: bool = False
+    """``execute`` takes the tool context; found out, whatever is given."""
 
     def __post_init__(self) -> None:
         wants = "context" in inspect.signature(self.execute).parameters
-        object.__setattr__(self, "wants_context", wants)
+        force_setattr(self, "wants_context", wants)
 
     async def run(
         self,

@@ -14,13 +14,13 @@ On abort a running tool is cancelled, after its ``abort_grace_s``. A tool that r
 the same keeps what it has to say; otherwise its result is ``Operation aborted``.
 """
 
-import dataclasses
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import Any
 
 import anyio
-from msgspec import UNSET, UnsetType, structs
+from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import asdict, replace
 
 from pi_rpc.agent._interrupt import AbortScope, call_hook
 from pi_rpc.agent._outbox import Outbox
@@ -48,7 +48,6 @@ from pi_rpc.agent.tool import AgentTool, ToolDescription, ToolFailure, ToolResul
 from pi_rpc.chance import elapsed_s
 from pi_rpc.llm.abort import AbortSignal
 from pi_rpc.llm.messages import AssistantMessage, ToolCall, ToolResultMessage, now_ms
-from pi_rpc.records import dataclass
 
 __all__ = [
     "ABORTED_TEXT",
@@ -67,8 +66,7 @@ _CUT_TEXT = (
 _BLOCKED_TEXT = "This call was blocked."
 
 
-@dataclass(frozen=True, slots=True)
-class _Outcome:
+class _Outcome(Struct, frozen=True):
     """How a call ended."""
 
     result: ToolResult
@@ -83,8 +81,7 @@ class _Outcome:
         return cls(result, is_error=True, duration_ms=duration_ms)
 
 
-@dataclass(frozen=True, slots=True)
-class _Ready:
+class _Ready(Struct, frozen=True):
     """A call that may run."""
 
     call: ToolCall
@@ -209,7 +206,7 @@ class ToolBatch:
         blocked = _Outcome.failed(decision.reason or _BLOCKED_TEXT)
         if not decision.terminate:
             return blocked
-        return _Outcome(structs.replace(blocked.result, terminate=True), is_error=True)
+        return _Outcome(replace(blocked.result, terminate=True), is_error=True)
 
     # --- during ---------------------------------------------------------------------------------
 
@@ -259,7 +256,7 @@ class ToolBatch:
         finally:
             settled = True
         elapsed = round((elapsed_s() - started) * 1000, 3)
-        return dataclasses.replace(outcome, duration_ms=elapsed)
+        return replace(outcome, duration_ms=elapsed)
 
     # --- after ----------------------------------------------------------------------------------
 
@@ -330,7 +327,7 @@ def _context_for(config: AgentLoopConfig) -> ToolContext | None:
     context = config.tool_context
     if context is None or not context.supports_images or "image" in config.model.input:
         return context
-    return dataclasses.replace(context, supports_images=False)
+    return replace(context, supports_images=False)
 
 
 def _describe(
@@ -365,13 +362,9 @@ def _failure(tool: AgentTool, failure: ToolFailure) -> _Outcome:
 
 def _changed(outcome: _Outcome, changes: AfterToolCallResult) -> _Outcome:
     """Field by field; new content drops structured content that was not renewed with it."""
-    fields = {
-        field.name: getattr(changes, field.name)
-        for field in dataclasses.fields(changes)
-        if getattr(changes, field.name) is not UNSET
-    }
+    fields = {name: value for name, value in asdict(changes).items() if value is not UNSET}
     if "content" in fields:
         fields.setdefault("structured_content", UNSET)
-    result = structs.replace(outcome.result, **fields)
+    result = replace(outcome.result, **fields)
     is_error = fields.get("is_error", outcome.is_error)
-    return dataclasses.replace(outcome, result=result, is_error=is_error)
+    return replace(outcome, result=result, is_error=is_error)

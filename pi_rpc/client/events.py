@@ -4,7 +4,6 @@ Owns decoding them, and what waits for a consumer that is slower than the daemon
 daemon never waits for a consumer: what is too much is dropped, the oldest first, and told."""
 
 from collections import deque
-from dataclasses import dataclass
 from typing import Any, Self, TypeAlias
 
 import anyio
@@ -21,8 +20,7 @@ WAITING_BYTES = 8 * 1024 * 1024
 """How much JSON may wait for a consumer."""
 
 
-@dataclass(frozen=True, slots=True)
-class UnknownEvent:
+class UnknownEvent(Struct, frozen=True):
     """An event of a type, or of a shape, that this version does not know."""
 
     type: str
@@ -31,8 +29,7 @@ class UnknownEvent:
     """Its JSON text."""
 
 
-@dataclass(frozen=True, slots=True)
-class Missed:
+class Missed(Struct, frozen=True):
     """Events were dropped here, because the consumer was too slow.
 
     ``session.missed_events(after_seq)`` may still give them; ``session.messages()`` and

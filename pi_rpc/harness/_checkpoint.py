@@ -10,14 +10,14 @@ was killed; of such a run it is not known whether the last change to a file took
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
+
+from msgspec import Struct, field
 
 from pi_rpc.agent.ports import FileChangeKind
 from pi_rpc.chance import random_hex
 from pi_rpc.llm.messages import now_ms
-from pi_rpc.records import dataclass
 from pi_rpc.session.entries import iso_now
 
 __all__ = ["Checkpoint", "CheckpointKind", "FileKind", "SavedFile", "new_checkpoint_id", "read"]
@@ -29,8 +29,7 @@ _VERSION = 1
 _KINDS: tuple[FileKind, ...] = get_args(FileKind)
 
 
-@dataclass(slots=True)
-class SavedFile:
+class SavedFile(Struct):
     """A file as it was, and as it was left."""
 
     path: Path
@@ -85,8 +84,7 @@ class SavedFile:
         return line
 
 
-@dataclass(slots=True)
-class Checkpoint:
+class Checkpoint(Struct):
     """What one run changed, or one restoring."""
 
     session_id: str

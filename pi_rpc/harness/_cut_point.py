@@ -8,10 +8,11 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import accumulate
 
+from msgspec import Struct
+
 from pi_rpc.agent.messages import AgentMessage, MessageRoles, convert_to_llm
 from pi_rpc.harness.usage import estimate_tokens
 from pi_rpc.llm.messages import AssistantMessage, ToolCall, ToolResultMessage
-from pi_rpc.records import dataclass
 from pi_rpc.session.context import build_context
 from pi_rpc.session.entries import CompactionEntry
 from pi_rpc.session.stored import StoredEntry
@@ -19,8 +20,7 @@ from pi_rpc.session.stored import StoredEntry
 __all__ = ["Cut", "Piece", "choose_cut", "cut_within", "pieces_of"]
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(Struct, frozen=True):
     """An entry between the newest compaction and the leaf."""
 
     entry_id: str
@@ -31,8 +31,7 @@ class Piece:
     """An older compaction, in the part that a newer one kept."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cut:
+class Cut(Struct, frozen=True):
     """Three parts: ``[:turn_start]`` and ``[turn_start:at]`` are summarised, ``[at:]`` stays."""
 
     at: int

@@ -8,6 +8,8 @@ every request of its session, far from whoever wrote it. Does not own adding the
 import re
 from typing import Any, get_args
 
+from msgspec.structs import asdict
+
 from pi_rpc.agent.messages import encode_json
 from pi_rpc.agent.tool import AgentTool, ExecutionMode, ToolKind
 
@@ -23,7 +25,7 @@ def check_tool(tool: Any) -> None:
     """Raises ``TypeError`` or ``ValueError`` for what is no tool that a model could be offered."""
     if not isinstance(tool, AgentTool):
         raise TypeError(f"a tool is an AgentTool, not {type(tool).__name__}")
-    values: dict[str, Any] = vars(tool)
+    values: dict[str, Any] = asdict(tool)
     for name in _TEXTS:
         _check_text(f"a tool's {name}", values[name])
     for name in _FUNCTIONS:

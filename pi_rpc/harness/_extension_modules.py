@@ -14,9 +14,10 @@ from pathlib import Path
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+
 from pi_rpc._os.files import read_regular
 from pi_rpc.harness._looking import exists, is_folder
-from pi_rpc.records import dataclass
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -81,8 +82,7 @@ class LoadedModule:
                 sys.modules.pop(name, None)
 
 
-@dataclass(frozen=True, slots=True)
-class ExtensionSource:
+class ExtensionSource(Struct, frozen=True):
     """One extension, not loaded yet."""
 
     name: str

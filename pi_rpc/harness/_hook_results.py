@@ -7,11 +7,11 @@ not own the shapes (``pi_rpc.harness.hook_payloads``) nor what becomes of a hook
 
 import math
 from collections.abc import Iterable
-from dataclasses import fields
-from typing import Any, get_type_hints
+from typing import Any
 
 import msgspec
 from msgspec import UNSET, Struct
+from msgspec.structs import fields
 
 from pi_rpc.agent.messages import OpaqueMessage, encode_json
 from pi_rpc.agent.tool import ToolResult, fault_of
@@ -32,13 +32,12 @@ def fault_of_result(type_: HookType, result: Any) -> str | None:
     if expected is None or not isinstance(result, expected):
         wanted = "None" if expected is None else f"{expected.__name__} or None"
         return f"it returned {type(result).__name__} instead of {wanted}"
-    hints = get_type_hints(expected)
     for each in fields(expected):
         value = getattr(result, each.name)
         if value is each.default or value is UNSET:
             continue
         try:
-            _check(each.name, value, hints[each.name])
+            _check(each.name, value, each.type)
         except (TypeError, ValueError, NotImplementedError, RecursionError) as error:
             return f"it returned a {expected.__name__} with unusable {each.name}: {error}"
     return None

@@ -4,8 +4,9 @@ Owns the part of ``AgentHarness`` that starts runs, and that fills and empties t
 is ``pi_rpc.harness.queue``'s, and when a run takes place ``pi_rpc.harness.activities``'.
 """
 
-from dataclasses import replace
 from typing import overload
+
+from msgspec.structs import replace
 
 from pi_rpc._os.threads import run_blocking
 from pi_rpc.agent.events import Queue

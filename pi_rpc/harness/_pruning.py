@@ -10,11 +10,11 @@ import errno
 import json
 import os
 import re
-from dataclasses import field
 from pathlib import Path
 
+from msgspec import Struct, field
+
 from pi_rpc.harness._checkpoint_files import all_journals, content_path, is_digest, listed
-from pi_rpc.records import dataclass
 
 __all__ = ["MAX_JOURNAL", "prune_store"]
 
@@ -26,8 +26,7 @@ _ASIDE = "~"
 _DIGESTS_IN = re.compile(rb'"([0-9a-f]{64})"').findall
 
 
-@dataclass(slots=True)
-class _Journal:
+class _Journal(Struct):
     """What pruning knows of a checkpoint."""
 
     path: Path
@@ -36,8 +35,7 @@ class _Journal:
     in_use: bool
 
 
-@dataclass(slots=True)
-class _Contents:
+class _Contents(Struct):
     """What pruning knows of the contents."""
 
     sizes: dict[str, int] = field(default_factory=dict)

@@ -7,24 +7,23 @@ port it is given, which saves what it replaces. Does not own the checkpoint that
 
 import contextlib
 from collections.abc import Callable
-from dataclasses import field
 from pathlib import Path
 from typing import Literal, TypeAlias
+
+from msgspec import Struct, field
 
 from pi_rpc._os.threads import run_blocking
 from pi_rpc.agent.ports import FileSystem, PortError
 from pi_rpc.harness._checkpoint import Checkpoint, FileKind, SavedFile
 from pi_rpc.harness._recording import content_now
 from pi_rpc.harness.checkpoint_store import CheckpointStore, StoreError, digest_of
-from pi_rpc.records import dataclass
 
 __all__ = ["Conflict", "ConflictReason", "Restored", "restore"]
 
 ConflictReason: TypeAlias = Literal["changed", "notSaved", "failed", "stopped"]
 
 
-@dataclass(frozen=True, slots=True)
-class Conflict:
+class Conflict(Struct, frozen=True):
     """A file that was left alone."""
 
     path: Path
@@ -32,8 +31,7 @@ class Conflict:
     message: str
 
 
-@dataclass(slots=True)
-class Restored:
+class Restored(Struct):
     """What came of restoring."""
 
     restored: list[tuple[Path, FileKind]] = field(default_factory=list)

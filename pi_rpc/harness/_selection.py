@@ -8,23 +8,22 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 
+from msgspec import Struct
+
 from pi_rpc.harness._texts import TooLargeError, read_text
-from pi_rpc.records import dataclass
 
 __all__ = ["IGNORE_FILE_NAMES", "IgnoreRules", "Selection"]
 
 IGNORE_FILE_NAMES = (".gitignore", ".ignore", ".fdignore")
 
 
-@dataclass(frozen=True, slots=True)
-class _Rule:
+class _Rule(Struct, frozen=True):
     path: re.Pattern[str]
     negated: bool
     folders_only: bool
 
 
-@dataclass(frozen=True, slots=True)
-class IgnoreRules:
+class IgnoreRules(Struct, frozen=True):
     """The ignore files met on the way down; the last rule that fits a path decides.
 
     The patterns are git's: ``*``, ``?``, ``[…]``, ``**``, a leading ``/`` or one in the middle
@@ -132,8 +131,7 @@ def _glob(pattern: str) -> re.Pattern[str]:
     return re.compile(_as_regex(pattern), re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(Struct, frozen=True):
     """One list of paths as in settings: ``skills`` or ``prompts``.
 
     A plain entry adds a file or folder. ``!pattern`` leaves out what fits, ``+path`` takes exactly

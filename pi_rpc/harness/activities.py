@@ -11,13 +11,12 @@ the order they arrive.
 import logging
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 import anyio
 from anyio.abc import TaskGroup
-from msgspec import UNSET
+from msgspec import UNSET, Struct, field
 
 from pi_rpc.agent.events import AgentEnd, AgentSettled, AgentStart, Diagnostic
 from pi_rpc.agent.ports import FileChange
@@ -31,7 +30,6 @@ from pi_rpc.harness.queue import QueuedMessage
 from pi_rpc.harness.run_diff import cut_diff
 from pi_rpc.harness.runs import Run, RunOutcome
 from pi_rpc.llm.abort import AbortController
-from pi_rpc.records import dataclass
 from pi_rpc.session.context import RUN_SETTLED, interrupted
 from pi_rpc.session.storage import SessionError
 
@@ -44,8 +42,7 @@ _MAX_SETTLED_DIFF = 64 * 1024
 them; the checkpoint has more."""
 
 
-@dataclass(eq=False, slots=True)
-class Operation:
+class Operation(Struct, eq=False):
     """A compaction or a move that a person asked for, while it goes on."""
 
     controller: AbortController = field(default_factory=AbortController)

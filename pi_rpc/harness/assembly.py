@@ -8,9 +8,11 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pi_rpc.agent.ports import FileSystem, Shell, ToolContext
 from pi_rpc.agent.tool import AgentTool
@@ -33,7 +35,6 @@ from pi_rpc.llm.provider import (
     provider_for,
 )
 from pi_rpc.llm.stream import AssistantMessageStream, MessageBuilder
-from pi_rpc.records import dataclass
 from pi_rpc.session.context import build_context
 from pi_rpc.session.storage import SessionStorage
 
@@ -45,8 +46,7 @@ __all__ = ["Assembled", "ExecutionEnv", "ModelSource", "Models", "assembled", "c
 _LOCAL_MODEL = "local/smollm2-135m"
 
 
-@dataclass(frozen=True, slots=True)
-class ExecutionEnv:
+class ExecutionEnv(Struct, frozen=True):
     """Where a session's tools work: files and a shell."""
 
     files: FileSystem
@@ -165,8 +165,7 @@ class Models:
             await http.aclose_clients()
 
 
-@dataclass(frozen=True, slots=True)
-class Assembled:
+class Assembled(Struct, frozen=True):
     """What ``AgentHarness`` is made of."""
 
     configuration: SessionConfiguration

@@ -8,14 +8,13 @@ or storage (``pi_rpc.harness.harness``).
 from collections.abc import Sequence
 from typing import Any
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
 from pi_rpc.agent.messages import AgentMessage, MessageRoles, convert_to_llm, default_roles
 from pi_rpc.harness.file_operations import FileOperations
 from pi_rpc.harness.summaries import Ask, asked_summary, element, focused, serialized
 from pi_rpc.harness.usage import estimate_tokens
 from pi_rpc.llm.messages import ToolResultMessage, Usage
-from pi_rpc.records import dataclass
 from pi_rpc.session.context import build_context, entry_message
 from pi_rpc.session.entries import BranchSummaryEntry
 from pi_rpc.session.stored import StoredEntry
@@ -64,8 +63,7 @@ What they asked to respect, or turned out to want. "(none)" if nothing.
 Be brief. Give paths of files, names of functions and error messages letter by letter."""
 
 
-@dataclass(frozen=True, slots=True)
-class BranchSummaryPlan:
+class BranchSummaryPlan(Struct, frozen=True):
     """What of a branch would be summarised. Hooks may look at it; nothing has happened yet."""
 
     entries: list[StoredEntry]
@@ -80,8 +78,7 @@ class BranchSummaryPlan:
     """How messages read."""
 
 
-@dataclass(frozen=True, slots=True)
-class BranchSummaryResult:
+class BranchSummaryResult(Struct, frozen=True):
     """A summary, ready to be recorded. A hook can make one, too."""
 
     summary: str

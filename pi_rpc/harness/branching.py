@@ -5,9 +5,11 @@ editing is ``given_back``'s, what of a branch is summarised ``branch_summary``'s
 or is stopped leaves the session as it was.
 """
 
-from dataclasses import replace
 from functools import partial
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pi_rpc.harness.branch_summary import (
     BranchSummaryResult,
@@ -24,15 +26,13 @@ from pi_rpc.harness.hook_payloads import SessionBeforeTree, SessionBeforeTreeRes
 from pi_rpc.harness.persistence import MakeEntry
 from pi_rpc.harness.summaries import SummaryCancelledError
 from pi_rpc.llm.messages import ImageBlock
-from pi_rpc.records import dataclass
 from pi_rpc.session.entries import Entry, LeafEntry
 from pi_rpc.session.stored import StoredEntry
 
 __all__ = ["BranchOutcome", "BranchRequest", "Brancher"]
 
 
-@dataclass(frozen=True, slots=True)
-class BranchRequest:
+class BranchRequest(Struct, frozen=True):
     """Where to go, and what to leave behind."""
 
     entry_id: str | None
@@ -43,8 +43,7 @@ class BranchRequest:
     label: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class BranchOutcome:
+class BranchOutcome(Struct, frozen=True):
     """Where the session stands now."""
 
     leaf_id: str | None

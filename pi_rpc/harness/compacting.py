@@ -5,11 +5,11 @@ kept is ``pi_rpc.harness.compaction``'s, when is ``pi_rpc.harness.recovery``'s. 
 fails or is stopped leaves the session as it was.
 """
 
-from dataclasses import replace
 from typing import Protocol
 
 import anyio
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from pi_rpc.agent.events import (
     CompactionEnd,

@@ -7,10 +7,10 @@ failure at any point has changed nothing.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
+from msgspec.structs import replace
 
 from pi_rpc.agent.messages import AgentMessage, MessageRoles, default_roles
 from pi_rpc.harness._cut_point import Cut, Piece, choose_cut, cut_within, pieces_of
@@ -20,7 +20,6 @@ from pi_rpc.harness.summaries import Ask, asked_summary, element, focused, seria
 from pi_rpc.harness.usage import add_usage, branch_tokens
 from pi_rpc.llm.messages import Usage
 from pi_rpc.llm.models import Model
-from pi_rpc.records import dataclass
 from pi_rpc.session.entries import CompactionEntry
 from pi_rpc.session.stored import StoredEntry
 
@@ -98,8 +97,7 @@ class NothingToCompactError(Exception):
     """There is nothing that a summary could replace. Not a failure of automatic compaction."""
 
 
-@dataclass(frozen=True, slots=True)
-class CompactionPlan:
+class CompactionPlan(Struct, frozen=True):
     """What a compaction would do. Hooks may look at it; nothing has happened yet."""
 
     messages_to_summarize: list[AgentMessage]
@@ -127,8 +125,7 @@ class CompactionPlan:
         return bool(self.turn_prefix)
 
 
-@dataclass(frozen=True, slots=True)
-class CompactionResult:
+class CompactionResult(Struct, frozen=True):
     """A summary, ready to be recorded. A hook can make one, too."""
 
     summary: str

@@ -6,11 +6,11 @@ next turn; a turn that has begun keeps what it began with. Does not own where mo
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct, field
+from msgspec.structs import replace
 
 from pi_rpc.agent.messages import MessageRoles, default_roles
 from pi_rpc.agent.tool import AgentTool
@@ -21,7 +21,6 @@ from pi_rpc.harness.settings import CompactionSettings, RetrySettings
 from pi_rpc.llm.messages import ThinkingLevel
 from pi_rpc.llm.models import Model, clamp_thinking_level
 from pi_rpc.llm.provider import StreamOptions
-from pi_rpc.records import dataclass
 from pi_rpc.session.context import SessionContext
 from pi_rpc.session.entries import (
     ActiveToolsChangeEntry,
@@ -47,8 +46,7 @@ _NO_MODEL = (
 )
 
 
-@dataclass(slots=True)
-class SessionConfiguration:
+class SessionConfiguration(Struct):
     """The choices that hold for a session, changeable at any time."""
 
     cwd: Path

@@ -7,9 +7,10 @@ trust, unless they are links to what is not the project's."""
 import os
 from pathlib import Path
 
+from msgspec import Struct
+
 from pi_rpc.harness._looking import is_file, is_folder
 from pi_rpc.harness._texts import TooLargeError, read_beginning, read_text
-from pi_rpc.records import dataclass
 
 __all__ = ["CONTEXT_FILE_NAMES", "MAX_CONTEXT_BYTES", "ContextFile", "load_context_files"]
 
@@ -20,8 +21,7 @@ MAX_CONTEXT_BYTES = 128 * 1024
 """What of one file is put before every conversation; some 30,000 tokens."""
 
 
-@dataclass(frozen=True, slots=True)
-class ContextFile:
+class ContextFile(Struct, frozen=True):
     """One file's text as the model will see it."""
 
     path: Path

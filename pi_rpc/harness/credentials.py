@@ -8,9 +8,11 @@ appear in no ``repr``, log or error. It logs nobody in and refreshes nothing: a 
 
 import os
 from collections.abc import Mapping
-from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pi_rpc.harness._auth_file import AuthFile, expired
 from pi_rpc.harness._key_values import (
@@ -31,7 +33,6 @@ from pi_rpc.harness._written import WatchedFile
 from pi_rpc.harness.models_json import CustomModels, CustomProvider, custom_models_file
 from pi_rpc.harness.paths import agent_dir
 from pi_rpc.llm.models import Model
-from pi_rpc.records import dataclass
 
 __all__ = [
     "ENVIRONMENT_KEYS",
@@ -59,8 +60,7 @@ class CredentialError(Exception):
         self.message = message
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CredentialStatus:
+class CredentialStatus(Struct, frozen=True, kw_only=True):
     """What is known of a provider's credential without using it. Holds no key."""
 
     provider: str
@@ -83,14 +83,13 @@ class CredentialStatus:
         return self.kind != "none" and self.problem is None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Found:
+class _Found(Struct, frozen=True, kw_only=True):
     """The source that decides about a provider."""
 
     source: str
     kind: CredentialKind
-    value: str | None = field(default=None, repr=False)
-    written: str | None = field(default=None, repr=False)
+    value: str | None = None
+    written: str | None = None
     """In place of ``value``: what stands for it."""
     what: str = ""
     """Its name in errors."""
@@ -98,6 +97,10 @@ class _Found:
     advice: str | None = None
     is_bearer: bool = False
     expires: int | None = None
+
+    def __repr__(self) -> str:
+        """Without the key."""
+        return f"_Found(source={self.source!r}, kind={self.kind!r}, problem={self.problem!r})"
 
 
 _NOTHING = _Found(source="none", kind="none")

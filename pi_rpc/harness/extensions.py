@@ -41,7 +41,6 @@ from pi_rpc.harness.hooks import (
     time_stands_still,
 )
 from pi_rpc.llm.abort import AbortSignal
-from pi_rpc.records import dataclass
 
 __all__ = [
     "ExtensionApi",
@@ -58,8 +57,7 @@ _COMMAND = re.compile(r"/(?P<name>\S+)(?:\s+(?P<arguments>.*))?", re.DOTALL)
 _SEVERITIES = get_args(Severity)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExtensionCommand:
+class ExtensionCommand(Struct, frozen=True, kw_only=True):
     """Something that ``/name arguments`` at the beginning of a prompt runs."""
 
     name: str

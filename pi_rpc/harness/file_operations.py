@@ -5,12 +5,12 @@ the tools: only their names and the argument ``path`` are known here.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import field
 from typing import Any
+
+from msgspec import Struct, field
 
 from pi_rpc.agent.messages import AgentMessage
 from pi_rpc.llm.messages import AssistantMessage, ToolCall, ToolResultMessage
-from pi_rpc.records import dataclass
 
 __all__ = ["FileOperations", "without_file_lists"]
 
@@ -19,8 +19,7 @@ _CHANGING = frozenset({"write", "edit"})
 _TAGS = ("read-files", "modified-files")
 
 
-@dataclass(slots=True)
-class FileOperations:
+class FileOperations(Struct):
     """Paths as the model wrote them."""
 
     _read: set[str] = field(default_factory=set)

@@ -6,9 +6,10 @@ Owns telling a person's own words from what was rendered beside them. Does not o
 
 from typing import Any
 
+from msgspec import Struct
+
 from pi_rpc.harness.inputs import ATTACHMENTS_TYPE, own_text
 from pi_rpc.llm.messages import ImageBlock, UserMessage
-from pi_rpc.records import dataclass
 from pi_rpc.session.entries import CustomEntry, CustomMessageEntry, MessageEntry
 from pi_rpc.session.storage import SessionStorage
 from pi_rpc.session.stored import StoredEntry
@@ -16,8 +17,7 @@ from pi_rpc.session.stored import StoredEntry
 __all__ = ["GivenBack", "given_back"]
 
 
-@dataclass(frozen=True, slots=True)
-class GivenBack:
+class GivenBack(Struct, frozen=True):
     """One message of a person, in the parts it was sent in."""
 
     text: str

@@ -13,13 +13,13 @@ the order they arrive. Listeners are plain functions too and must not block.
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 
 import anyio
 from anyio.abc import TaskGroup
 from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
 from pi_rpc._os.threads import run_blocking
 from pi_rpc.agent.events import Abort, CommandsChanged, CompactionSummary, Diagnostic, Queue

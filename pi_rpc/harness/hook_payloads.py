@@ -8,10 +8,9 @@ the person stops what the hook is a part of.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import field
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar, overload
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Struct, UnsetType, field
 
 from pi_rpc.agent.messages import AgentMessage
 from pi_rpc.harness.branch_summary import BranchSummaryResult
@@ -21,7 +20,6 @@ from pi_rpc.llm.abort import AbortSignal
 from pi_rpc.llm.messages import ImageBlock, UserContent
 from pi_rpc.llm.models import Model
 from pi_rpc.llm.provider import CacheRetention, StreamOptions
-from pi_rpc.records import dataclass
 from pi_rpc.session.stored import StoredEntry
 
 __all__ = [
@@ -64,8 +62,7 @@ HookType: TypeAlias = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BeforeAgentStart:
+class BeforeAgentStart(Struct, frozen=True, kw_only=True):
     """A run is about to begin. Once per run, however often its replies are retried."""
 
     prompt: str
@@ -76,8 +73,7 @@ class BeforeAgentStart:
     signal: AbortSignal
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BeforeAgentStartResult:
+class BeforeAgentStartResult(Struct, frozen=True, kw_only=True):
     """What to add."""
 
     messages: Sequence[AgentMessage] = ()
@@ -86,23 +82,20 @@ class BeforeAgentStartResult:
     """Used instead for this run."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContextHook:
+class ContextHook(Struct, frozen=True, kw_only=True):
     """The messages of one request, before they are converted for the model."""
 
     messages: Sequence[AgentMessage]
     signal: AbortSignal
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContextHookResult:
+class ContextHookResult(Struct, frozen=True, kw_only=True):
     """What this one request sends; the session keeps what it has."""
 
     messages: Sequence[AgentMessage]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolCallHook:
+class ToolCallHook(Struct, frozen=True, kw_only=True):
     """A tool is about to run: its arguments are valid. Whether it may is decided afterwards."""
 
     tool_call_id: str
@@ -111,8 +104,7 @@ class ToolCallHook:
     signal: AbortSignal
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolCallHookResult:
+class ToolCallHookResult(Struct, frozen=True, kw_only=True):
     """The decision. No result lets the call run."""
 
     block: bool = False
@@ -127,8 +119,7 @@ class ToolCallHookResult:
     lapses when a later handler changes the arguments."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolResultHook:
+class ToolResultHook(Struct, frozen=True, kw_only=True):
     """A tool has run."""
 
     tool_call_id: str
@@ -140,8 +131,7 @@ class ToolResultHook:
     signal: AbortSignal
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolResultHookResult:
+class ToolResultHookResult(Struct, frozen=True, kw_only=True):
     """What to replace; ``UNSET`` keeps what the tool gave."""
 
     content: list[UserContent] | UnsetType = UNSET
@@ -151,8 +141,7 @@ class ToolResultHookResult:
     """True ends the run after the batch if every result of it says so."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionBeforeCompact:
+class SessionBeforeCompact(Struct, frozen=True, kw_only=True):
     """The conversation is about to be summarised."""
 
     preparation: CompactionPlan
@@ -161,16 +150,14 @@ class SessionBeforeCompact:
     signal: AbortSignal
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionBeforeCompactResult:
+class SessionBeforeCompactResult(Struct, frozen=True, kw_only=True):
     """``cancel`` leaves the session as it is; a ``compaction`` saves asking a model."""
 
     cancel: bool = False
     compaction: CompactionResult | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionCompact:
+class SessionCompact(Struct, frozen=True, kw_only=True):
     """A compaction is in effect."""
 
     compaction_entry: StoredEntry
@@ -178,8 +165,7 @@ class SessionCompact:
     signal: AbortSignal
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionBeforeTree:
+class SessionBeforeTree(Struct, frozen=True, kw_only=True):
     """The session is about to go on from another place of its tree."""
 
     target_id: str | None
@@ -196,8 +182,7 @@ class SessionBeforeTree:
     signal: AbortSignal
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionBeforeTreeResult:
+class SessionBeforeTreeResult(Struct, frozen=True, kw_only=True):
     """``cancel`` stays; other fields take the place of what was asked for. None leaves it."""
 
     cancel: bool = False
@@ -208,8 +193,7 @@ class SessionBeforeTreeResult:
     label: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionTree:
+class SessionTree(Struct, frozen=True, kw_only=True):
     """The session stands at another place."""
 
     new_leaf_id: str | None
@@ -220,8 +204,7 @@ class SessionTree:
     signal: AbortSignal
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BeforeProviderRequest:
+class BeforeProviderRequest(Struct, frozen=True, kw_only=True):
     """A model is about to be asked, for a reply or a summary. The options hold no credential."""
 
     model: Model
@@ -230,8 +213,7 @@ class BeforeProviderRequest:
     signal: AbortSignal
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BeforeProviderRequestResult:
+class BeforeProviderRequestResult(Struct, frozen=True, kw_only=True):
     """What to change of the options; None leaves a value, and takes a header away."""
 
     headers: Mapping[str, str | None] = field(default_factory=dict)
@@ -241,8 +223,7 @@ class BeforeProviderRequestResult:
     idle_timeout_s: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BeforeProviderPayload:
+class BeforeProviderPayload(Struct, frozen=True, kw_only=True):
     """The body of a request, in the dialect of the model's provider."""
 
     model: Model
@@ -250,15 +231,13 @@ class BeforeProviderPayload:
     signal: AbortSignal
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BeforeProviderPayloadResult:
+class BeforeProviderPayloadResult(Struct, frozen=True, kw_only=True):
     """The body to send instead."""
 
     payload: dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AfterProviderResponse:
+class AfterProviderResponse(Struct, frozen=True, kw_only=True):
     """A provider has answered; its stream follows."""
 
     status: int

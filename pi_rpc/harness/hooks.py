@@ -20,10 +20,11 @@ import inspect
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import replace
 from typing import Any, Literal, TypeAlias, cast
 
 import anyio
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pi_rpc._os.threads import run_abandonable
 from pi_rpc.agent.events import Diagnostic
@@ -43,7 +44,6 @@ from pi_rpc.harness.hook_payloads import (
 from pi_rpc.llm.abort import AbortSignal
 from pi_rpc.llm.models import Model
 from pi_rpc.llm.provider import StreamOptions
-from pi_rpc.records import dataclass
 
 __all__ = [
     "LONGEST_TEXT",
@@ -108,8 +108,7 @@ class Threads:
         return await run_abandonable(self._limiter, function, *arguments)
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """What came of asking a user's function."""
 
     value: Any = None
@@ -221,8 +220,7 @@ def time_stands_still() -> Iterator[None]:
         clock.go_on()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Registered:
+class _Registered(Struct, frozen=True, eq=False):
     call: Callable[[Any], Any]
     time_limit_s: float | None
     source: str

@@ -7,10 +7,11 @@ plain JSON objects here, checked by whoever took them from the wire.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from msgspec import Struct
+
 from pi_rpc.harness.errors import HarnessError
 from pi_rpc.harness.markup import escaped
 from pi_rpc.llm.messages import ImageBlock, TextBlock, UserContent, UserMessage, now_ms, text_of
-from pi_rpc.records import dataclass
 
 __all__ = ["ATTACHMENTS_TYPE", "PromptInput", "check_size", "own_text"]
 
@@ -24,8 +25,7 @@ _MOST_IMAGE_BYTES = 32 * 1024 * 1024
 _SEVERITIES = {1: "error", 2: "warning", 3: "information", 4: "hint"}
 
 
-@dataclass(frozen=True, slots=True)
-class PromptInput:
+class PromptInput(Struct, frozen=True):
     """One message from a person."""
 
     content: str | Sequence[UserContent]

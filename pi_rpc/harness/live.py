@@ -5,10 +5,9 @@ tools being run, with the output they have shown so far.
 """
 
 from collections.abc import Sequence
-from dataclasses import field
 from typing import Any
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct, field
 
 from pi_rpc.agent.events import (
     AgentEvent,
@@ -20,15 +19,13 @@ from pi_rpc.agent.events import (
 )
 from pi_rpc.llm.messages import AssistantMessage, text_of
 from pi_rpc.llm.stream import AssistantMessageStream
-from pi_rpc.records import dataclass
 
 __all__ = ["Live", "LiveTool"]
 
 _OUTPUT_CHARACTERS = 64 * 1024
 
 
-@dataclass(slots=True)
-class LiveTool:
+class LiveTool(Struct):
     """A tool call that is running."""
 
     tool_call_id: str
@@ -38,8 +35,7 @@ class LiveTool:
     """The end of what it has shown, at most 64 Ki characters."""
 
 
-@dataclass(slots=True)
-class Live:
+class Live(Struct):
     """The message and the tools in progress."""
 
     tools: dict[str, LiveTool] = field(default_factory=dict)

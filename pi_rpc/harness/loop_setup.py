@@ -6,8 +6,9 @@ Owns the translation from a session's choices to the loop's configuration. Does 
 
 import copy
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from pi_rpc.agent.config import (
     AfterToolCallContext,

@@ -6,7 +6,6 @@ are added, a provider gets another address, a model other facts. Does not own ke
 (``pi_rpc.harness.model_registry``)."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field
 from ipaddress import ip_address
 from pathlib import Path
 from types import MappingProxyType
@@ -14,12 +13,11 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, Struct, field
 
 from pi_rpc.harness._written import WatchedFile, fitting, read_object
 from pi_rpc.llm.models import CostTier, Model, ModelCost
 from pi_rpc.llm.provider import APIS
-from pi_rpc.records import dataclass
 
 if TYPE_CHECKING:
     from pi_rpc.harness._models_file import (
@@ -35,20 +33,23 @@ __all__ = ["CustomModels", "CustomProvider", "custom_models_file", "is_loopback"
 _NO_COST = ModelCost(input=0, output=0, cache_read=0, cache_write=0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CustomProvider:
+class CustomProvider(Struct, frozen=True, kw_only=True):
     """How a provider of ``models.json`` is reached. Key and headers are as written, unresolved."""
 
     id: str
     name: str | None = None
     """For people."""
     base_url: str | None = None
-    api_key: str | None = field(default=None, repr=False)
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    api_key: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
     auth_header: bool = False
     """The key is also sent as ``Authorization: Bearer``."""
-    model_headers: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
+    model_headers: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Further headers, by model id."""
+
+    def __repr__(self) -> str:
+        """Without the key and the headers, which may hold one."""
+        return f"CustomProvider(id={self.id!r}, base_url={self.base_url!r})"
 
     @property
     def keyless(self) -> bool:
@@ -56,15 +57,21 @@ class CustomProvider:
         return self.api_key is None and self.base_url is not None and is_loopback(self.base_url)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CustomModels:
+class CustomModels(Struct, frozen=True, kw_only=True):
     """What ``models.json`` says. ``problems`` are lines about what is wrong with it."""
 
     models: tuple[Model, ...] = ()
     """New models, in the order of the file."""
     providers: Mapping[str, CustomProvider] = field(default_factory=lambda: MappingProxyType({}))
     problems: tuple[str, ...] = ()
-    file: "ModelsFile | None" = field(default=None, repr=False)
+    file: "ModelsFile | None" = None
+
+    def __repr__(self) -> str:
+        """Without the file, which may hold keys."""
+        return (
+            f"CustomModels(models={self.models!r}, providers={self.providers!r}, "
+            f"problems={self.problems!r})"
+        )
 
     def applied(self, known: Iterable[Model]) -> list[Model]:
         """The ``known`` models with the addresses and facts that the file gives them."""

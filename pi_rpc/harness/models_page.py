@@ -2,25 +2,25 @@
 
 Owns ``docs/models.md``; ``python -m pi_rpc.harness.models_page`` prints it. Facts about models are
 the catalogue's (``pi_rpc.llm.catalogue``), names of variables ``pi_rpc.harness.credentials``'s, and
-flags their dataclasses'; what a dialect can do, and where it was tried, is written here."""
+flags their structs'; what a dialect can do, and where it was tried, is written here."""
 
 import ast
 import inspect
 import json
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import fields
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import fields
 
 from pi_rpc.harness.credentials import ENVIRONMENT_KEYS
 from pi_rpc.llm.models import Model
-from pi_rpc.records import dataclass
 
 __all__ = ["DIALECTS", "EXAMPLE", "Dialect", "models_page"]
 
 
-@dataclass(frozen=True, slots=True)
-class Dialect:
+class Dialect(Struct, frozen=True):
     """What is said of a wire dialect."""
 
     thinking: str

@@ -7,12 +7,11 @@ it becomes a ``bashExecution`` message. Does not own how a command runs and its 
 
 import logging
 from collections.abc import Awaitable, Callable, Generator
-from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anyio
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Struct, UnsetType, field
 
 from pi_rpc.agent.events import BashOutput, Diagnostic
 from pi_rpc.agent.messages import BashExecutionMessage
@@ -24,7 +23,6 @@ from pi_rpc.harness.loop_setup import unanswered_calls
 from pi_rpc.harness.persistence import message_entry
 from pi_rpc.llm.abort import AbortController
 from pi_rpc.llm.messages import now_ms
-from pi_rpc.records import dataclass
 from pi_rpc.session.context import build_context
 from pi_rpc.session.storage import SessionError
 
@@ -36,8 +34,7 @@ __all__ = ["PersonBash", "PersonCommand"]
 _log = logging.getLogger("pi_rpc.harness")
 
 
-@dataclass(eq=False, slots=True)
-class PersonCommand:
+class PersonCommand(Struct, eq=False):
     """A command while it runs, and what came of it."""
 
     command: str

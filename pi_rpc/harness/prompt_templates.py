@@ -8,21 +8,21 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from msgspec import Struct
+
 from pi_rpc.harness._looking import exists, is_file, is_folder
 from pi_rpc.harness._selection import IgnoreRules
 from pi_rpc.harness._texts import TooLargeError, read_text
 from pi_rpc.harness._written import fitting
 from pi_rpc.harness.front_matter import FrontMatterError, parse_front_matter
 from pi_rpc.harness.skills import Place, Scope
-from pi_rpc.records import dataclass
 
 __all__ = ["PromptTemplate", "find_templates", "parse_arguments", "substitute"]
 
 _MAX_DEFAULT_DESCRIPTION = 60
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PromptTemplate:
+class PromptTemplate(Struct, frozen=True, kw_only=True):
     """A template that can be used."""
 
     name: str

@@ -10,13 +10,12 @@ from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import anyio
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
 from pi_rpc.agent.events import Queue, QueueItem
 from pi_rpc.agent.queue import PendingMessageQueue, QueueMode
 from pi_rpc.harness.inputs import PromptInput
 from pi_rpc.llm.messages import UserMessage
-from pi_rpc.records import dataclass
 
 if TYPE_CHECKING:
     from pi_rpc.harness.runs import Run, RunOutcome
@@ -26,8 +25,7 @@ __all__ = ["Aside", "MessageQueue", "QueueKind", "QueueMode", "QueuedMessage", "
 QueueKind: TypeAlias = Literal["steer", "followUp"]
 
 
-@dataclass(eq=False, slots=True)
-class QueuedMessage:
+class QueuedMessage(Struct, eq=False):
     """A message that waits, and who wants to know what became of it."""
 
     item: QueueItem
@@ -50,8 +48,7 @@ class QueuedMessage:
         return self.wait().__await__()
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Aside:
+class Aside(Struct, frozen=True, eq=False):
     """A message that goes before the next prompt."""
 
     message: Any

@@ -7,6 +7,8 @@ nor how a conversation is compacted (``pi_rpc.harness.compaction``).
 from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
+from msgspec import Struct
+
 from pi_rpc.agent.messages import AgentMessage, BashExecutionMessage
 from pi_rpc.harness.compaction import should_compact
 from pi_rpc.harness.settings import CompactionSettings
@@ -14,7 +16,6 @@ from pi_rpc.llm.errors import ContextOverflowError, ProviderError
 from pi_rpc.llm.messages import AssistantMessage, ToolResultMessage, UserMessage
 from pi_rpc.llm.models import Model
 from pi_rpc.llm.overflow import is_overflow
-from pi_rpc.records import dataclass
 from pi_rpc.session.context import build_context
 from pi_rpc.session.stored import StoredEntry
 
@@ -23,8 +24,7 @@ __all__ = ["Recovery", "RecoveryAction", "attempt_entry_ids", "recovery_after", 
 RecoveryAction: TypeAlias = Literal["none", "compact", "compact_and_retry", "give_up"]
 
 
-@dataclass(frozen=True, slots=True)
-class Recovery:
+class Recovery(Struct, frozen=True):
     """What the harness should do about a reply."""
 
     action: RecoveryAction

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from msgspec import Struct
+
 from pi_rpc.harness._selection import Selection
 from pi_rpc.harness._texts import TooLargeError, read_text
 from pi_rpc.harness.context_files import ContextFile, load_context_files
@@ -16,7 +18,6 @@ from pi_rpc.harness.paths import project_folder, project_skill_folders, shared_s
 from pi_rpc.harness.prompt_templates import PromptTemplate, find_templates
 from pi_rpc.harness.settings import ResourcePaths, Settings
 from pi_rpc.harness.skills import Place, Scope, Skill, find_skills, skill_invocation
-from pi_rpc.records import dataclass
 
 __all__ = ["Command", "CommandSource", "Expansion", "ResourceError", "Resources", "load_resources"]
 
@@ -30,8 +31,7 @@ class ResourceError(Exception):
     """A resource that was asked for cannot be read any more; the message names its file."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Command:
+class Command(Struct, frozen=True, kw_only=True):
     """Something that ``/name`` at the beginning of a prompt calls up."""
 
     name: str
@@ -42,8 +42,7 @@ class Command:
     path: Path
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Expansion:
+class Expansion(Struct, frozen=True, kw_only=True):
     """What a command stands for."""
 
     text: str
@@ -51,8 +50,7 @@ class Expansion:
     source: CommandSource
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Resources:
+class Resources(Struct, frozen=True, kw_only=True):
     """What was found when it was looked for; files changed later do not change it."""
 
     skills: tuple[Skill, ...] = ()

@@ -6,18 +6,18 @@ Owns the decision. Pure: does not own the waiting, the events or the hiding of t
 
 from typing import Literal, TypeAlias
 
+from msgspec import Struct
+
 from pi_rpc.harness.settings import RetrySettings
 from pi_rpc.llm.errors import ProviderError
 from pi_rpc.llm.messages import AssistantMessage
-from pi_rpc.records import dataclass
 
 __all__ = ["RetryDecision", "RetryReason", "retry_delay_ms", "should_retry"]
 
 RetryReason: TypeAlias = Literal["transient", "final", "disabled", "exhausted", "wait_too_long"]
 
 
-@dataclass(frozen=True, slots=True)
-class RetryDecision:
+class RetryDecision(Struct, frozen=True):
     """What to do about a reply that ended."""
 
     delay_ms: int | None

@@ -16,13 +16,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import anyio
+from msgspec import Struct
 
 from pi_rpc._os.files import private_temp_file
 from pi_rpc._os.pipes import OutputPipe
 from pi_rpc._os.processes import spawn
 from pi_rpc._os.threads import run_blocking
 from pi_rpc.harness import _line_diff
-from pi_rpc.records import dataclass
 
 __all__ = [
     "MAX_DIFF_BYTES",
@@ -43,8 +43,7 @@ _PROGRAM_LIMIT_S = 8.0
 _BLOCK = 64 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class ChangedFile:
+class ChangedFile(Struct, frozen=True):
     """A file, before and after; None where it was not there."""
 
     path: Path
@@ -54,8 +53,7 @@ class ChangedFile:
     mode_after: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RunDiff:
+class RunDiff(Struct, frozen=True):
     """A unified diff."""
 
     text: str
@@ -63,8 +61,7 @@ class RunDiff:
     """Something is missing from it, and it says so."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
+class _Part(Struct, frozen=True):
     """The lines of two contents that are not the same at both ends, and three around them."""
 
     old: bytes

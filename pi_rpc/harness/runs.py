@@ -5,10 +5,10 @@ Owns one run's identity, its stop signal, its limits and its outcome. Does not o
 """
 
 from collections.abc import Generator
-from dataclasses import field
 from typing import Any
 
 import anyio
+from msgspec import Struct, field
 
 from pi_rpc.agent.events import RunStopReason
 from pi_rpc.chance import random_hex
@@ -16,13 +16,11 @@ from pi_rpc.harness.queue import QueuedMessage
 from pi_rpc.harness.usage import Totals
 from pi_rpc.llm.abort import AbortController
 from pi_rpc.llm.messages import AssistantMessage, Usage, UserMessage, text_of
-from pi_rpc.records import dataclass
 
 __all__ = ["Limits", "Run", "RunOutcome"]
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """What a single run may use before it is stopped; None means no limit."""
 
     turns: int | None = None
@@ -30,8 +28,7 @@ class Limits:
     seconds: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RunOutcome:
+class RunOutcome(Struct, frozen=True):
     """How a run ended."""
 
     run_id: str
@@ -46,8 +43,7 @@ class RunOutcome:
     """The last assistant message."""
 
 
-@dataclass(eq=False, slots=True)
-class Run:
+class Run(Struct, eq=False):
     """One run while it goes on."""
 
     id: str = field(default_factory=lambda: f"run_{random_hex(6)}")

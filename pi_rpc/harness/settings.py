@@ -6,15 +6,16 @@ whether a project's file may be read (``pi_rpc.harness.trust``)."""
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from pi_rpc.harness._written import fitting, read_object
 from pi_rpc.harness.permissions.rules import RuleSet, read_rules
 from pi_rpc.llm.messages import ThinkingLevel
-from pi_rpc.records import dataclass
 
 if TYPE_CHECKING:
     from pi_rpc.harness._settings_file import PermissionsFile, SettingsFile
@@ -38,8 +39,7 @@ QueueMode: TypeAlias = Literal["all", "one-at-a-time"]
 ProjectTrust: TypeAlias = Literal["ask", "always", "never"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProviderRetrySettings:
+class ProviderRetrySettings(Struct, frozen=True, kw_only=True):
     """Retries of one HTTP request, below the agent's own."""
 
     max_retries: int = 0
@@ -49,8 +49,7 @@ class ProviderRetrySettings:
     """Silence after which a request is given up; None means ``http_idle_timeout_ms``."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RetrySettings:
+class RetrySettings(Struct, frozen=True, kw_only=True):
     """Retries of a failed reply by the agent."""
 
     enabled: bool = True
@@ -61,8 +60,7 @@ class RetrySettings:
     provider: ProviderRetrySettings = ProviderRetrySettings()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionOverride:
+class CompactionOverride(Struct, frozen=True, kw_only=True):
     """Compaction settings of one model; None leaves the general one."""
 
     enabled: bool | None = None
@@ -70,8 +68,7 @@ class CompactionOverride:
     keep_recent_tokens: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionSettings:
+class CompactionSettings(Struct, frozen=True, kw_only=True):
     """When a conversation is shortened and how much of it stays."""
 
     enabled: bool = True
@@ -85,16 +82,14 @@ class CompactionSettings:
     """By ``provider/id``."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BranchSummarySettings:
+class BranchSummarySettings(Struct, frozen=True, kw_only=True):
     """The note on a branch that is left."""
 
     reserve_tokens: int = 16_384
     """Tokens kept free for the summary and its instructions."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResourcePaths:
+class ResourcePaths(Struct, frozen=True, kw_only=True):
     """A list of paths as one settings file has it; see ``pi_rpc.harness._selection``."""
 
     entries: tuple[str, ...] = ()
@@ -102,8 +97,7 @@ class ResourcePaths:
     """What relative entries start from: the folder of that file."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PermissionSettings:
+class PermissionSettings(Struct, frozen=True, kw_only=True):
     """``piRpc.permissions``: what need not be asked, and what is asked or refused always."""
 
     rules: RuleSet = field(default_factory=RuleSet)
@@ -112,8 +106,7 @@ class PermissionSettings:
     """How long a question for permission waits; 0 as long as the client is there."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class Settings(Struct, frozen=True, kw_only=True):
     """Everything that ``settings.json`` can change, with its default."""
 
     default_provider: str | None = None

@@ -10,13 +10,14 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from msgspec import Struct
+
 from pi_rpc.harness._looking import exists, is_file, is_folder
 from pi_rpc.harness._selection import IgnoreRules, Selection
 from pi_rpc.harness._texts import TooLargeError, read_text
 from pi_rpc.harness._written import fitting
 from pi_rpc.harness.front_matter import FrontMatterError, parse_front_matter, split_front_matter
 from pi_rpc.harness.markup import escaped
-from pi_rpc.records import dataclass
 
 __all__ = ["Place", "Scope", "Skill", "find_skills", "skill_invocation", "skill_listing"]
 
@@ -29,8 +30,7 @@ _MAX_FOLDERS = 2000
 """Of one place: a link to a whole disk is a mistake that must not be walked."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Skill:
+class Skill(Struct, frozen=True, kw_only=True):
     """A skill that can be used."""
 
     name: str
@@ -47,8 +47,7 @@ class Skill:
         return self.path.parent
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Place(Struct, frozen=True, kw_only=True):
     """Somewhere to look for resources."""
 
     path: Path

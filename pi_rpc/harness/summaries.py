@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Literal, TypeAlias
 
 import msgspec
+from msgspec import Struct
 
 from pi_rpc.agent.messages import AgentMessage, MessageRoles, convert_to_llm
 from pi_rpc.harness.file_operations import without_file_lists
@@ -21,7 +22,6 @@ from pi_rpc.llm.messages import (
     Usage,
     UserMessage,
 )
-from pi_rpc.records import dataclass
 
 __all__ = [
     "Ask",
@@ -52,8 +52,7 @@ class SummaryCancelledError(Exception):
     """The request for a summary was aborted; nothing was changed."""
 
 
-@dataclass(frozen=True, slots=True)
-class SummaryRequest:
+class SummaryRequest(Struct, frozen=True):
     """What a model is asked. No tools, no prompt cache, a session id that is used once."""
 
     system_prompt: str

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, TypeGuard
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
 from pi_rpc.agent.messages import (
     BashExecutionMessage,
@@ -24,7 +24,6 @@ from pi_rpc.llm.messages import (
     Usage,
     UsageCost,
 )
-from pi_rpc.records import dataclass
 from pi_rpc.session.context import newest_messages, since_change
 from pi_rpc.session.storage import SessionStorage
 from pi_rpc.session.stored import StoredEntry
@@ -41,8 +40,7 @@ __all__ = [
 _IMAGE_CHARACTERS = 4800
 
 
-@dataclass(slots=True)
-class Totals:
+class Totals(Struct):
     """What a session, or one run of it, has used so far."""
 
     usage: Usage = Usage.ZERO

@@ -7,6 +7,8 @@ dialect. Does not own the output (``pi_rpc.headless.models``).
 from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
+from msgspec import Struct
+
 from pi_rpc.host.services import Services
 from pi_rpc.llm.errors import AccessError, AuthError, NetworkError, ProviderError
 from pi_rpc.llm.events import TextDelta, ThinkingDelta, ToolCallDelta
@@ -22,7 +24,6 @@ from pi_rpc.llm.messages import (
 )
 from pi_rpc.llm.models import Model, thinking_levels
 from pi_rpc.llm.provider import Context, StreamOptions, ToolSpec
-from pi_rpc.records import dataclass
 
 __all__ = ["Check", "CheckState", "CheckedModel", "checked"]
 
@@ -109,8 +110,7 @@ async def checked(services: Services, model: Model) -> CheckedModel:
     return CheckedModel(model=model.ref, passed=passed, checks=checks)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Reply:
+class _Reply(Struct, frozen=True, kw_only=True):
     """An answer, and what to think of it."""
 
     level: ThinkingLevel

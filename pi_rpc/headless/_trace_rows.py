@@ -3,13 +3,11 @@
 Owns how a row reads. Which rows there are is ``pi_rpc.headless.trace``'s.
 """
 
-from dataclasses import field
 from datetime import datetime
 from typing import Any
 
 import msgspec
-
-from pi_rpc.records import dataclass
+from msgspec import Struct, field
 
 __all__ = ["Row", "Run", "subject"]
 
@@ -17,8 +15,7 @@ _MOST = 160
 _SHORT_ID = 8
 
 
-@dataclass(slots=True)
-class Row:
+class Row(Struct):
     """What happened at a moment."""
 
     moment: datetime
@@ -78,8 +75,7 @@ class Row:
         return msgspec.json.encode(kept).decode()
 
 
-@dataclass(slots=True)
-class Run:
+class Run(Struct):
     """Deltas of one block, or of one command, in a row."""
 
     moment: datetime

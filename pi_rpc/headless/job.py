@@ -4,12 +4,12 @@ Owns the result and its exit code. Does not own how it is printed (``pi_rpc.head
 what may end it early (``pi_rpc.headless.ending``).
 """
 
-from dataclasses import replace
 from typing import Any
 
 import anyio
 import msgspec
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from pi_rpc import chance
 from pi_rpc.harness.errors import HarnessError

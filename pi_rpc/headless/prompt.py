@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import anyio
+from msgspec import Struct
 
 from pi_rpc._os.files import read_regular
 from pi_rpc._os.threads import run_blocking
@@ -20,7 +21,6 @@ from pi_rpc.harness.inputs import PromptInput
 from pi_rpc.harness.markup import escaped
 from pi_rpc.headless.exit_codes import UsageError
 from pi_rpc.llm.messages import ImageBlock
-from pi_rpc.records import dataclass
 
 __all__ = ["Prompt", "read_prompt"]
 
@@ -36,8 +36,7 @@ _MAX_IMAGE = 3_500_000
 """Bytes of an image that providers take without its being fitted."""
 
 
-@dataclass(frozen=True, slots=True)
-class Prompt:
+class Prompt(Struct, frozen=True):
     """What is said, taken apart."""
 
     words: str

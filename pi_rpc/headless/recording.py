@@ -5,8 +5,9 @@ Owns which parts of a host they stand in for. The file is ``pi_rpc.llm.recording
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from pi_rpc import chance
 from pi_rpc.headless.exit_codes import UsageError

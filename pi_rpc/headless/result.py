@@ -4,15 +4,13 @@ Owns the result record and the report for people. Does not own where they go.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
 from typing import Any
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, Struct, field
 
 from pi_rpc.headless.exit_codes import MEANINGS, ExitCode
 from pi_rpc.llm.messages import Usage
-from pi_rpc.records import dataclass
 
 __all__ = ["Refusal", "RunResult", "report"]
 
@@ -20,16 +18,14 @@ _SHOWN_REFUSALS = 20
 _BRIEF = 300
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(Struct, frozen=True):
     """A call that was not permitted."""
 
     tool_name: str
     reason: str
 
 
-@dataclass(slots=True)
-class RunResult:
+class RunResult(Struct):
     """Everything about a run that has ended."""
 
     session_id: str

@@ -8,12 +8,13 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import anyio
 from anyio.abc import TaskGroup
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pi_rpc._os.threads import run_blocking
 from pi_rpc.agent.events import Diagnostic
@@ -34,7 +35,6 @@ from pi_rpc.host.storage import missing_directory
 from pi_rpc.llm.messages import ThinkingLevel
 from pi_rpc.llm.models import THINKING_LEVELS
 from pi_rpc.llm.provider import StreamOptions, cache_retention_of
-from pi_rpc.records import dataclass
 from pi_rpc.session.context import build_context
 from pi_rpc.session.storage import SessionStorage
 
@@ -131,8 +131,7 @@ _CHOSEN = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Choices:
+class Choices(Struct, frozen=True):
     """What was chosen in a session, as far as it is not stored with it."""
 
     configured: Mapping[str, Any]

@@ -12,14 +12,15 @@ nothing more than a look into an empty table.
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pi_rpc._os.threads import run_blocking
 from pi_rpc.agent.ports import Document, FileStat, FileSystem, OpenFile, PortError, Written
 from pi_rpc.host.editor import DocumentText, Editor, NoAnswerError, NoEditor, OpenDocument
 from pi_rpc.host.text_edits import text_edits
-from pi_rpc.records import dataclass
 from pi_rpc.tools._freshness import disk_mark, unseen_changes
 from pi_rpc.tools._paths import display_text
 from pi_rpc.tools._truncate import format_size
@@ -32,8 +33,7 @@ MAX_DOCUMENT_BYTES = 8 * 1024 * 1024
 _BOM = "\ufeff"
 
 
-@dataclass(frozen=True, slots=True)
-class _Shown:
+class _Shown(Struct, frozen=True):
     """A document as the editor shows it."""
 
     document: OpenDocument

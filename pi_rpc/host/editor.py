@@ -9,8 +9,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Protocol
 
+from msgspec import Struct
+
 from pi_rpc.host.text_edits import PositionEncoding, TextEdit
-from pi_rpc.records import dataclass
 
 __all__ = ["Applied", "DocumentText", "Editor", "NoAnswerError", "NoEditor", "OpenDocument"]
 
@@ -19,8 +20,7 @@ class NoAnswerError(Exception):
     """The editor did not answer in time, or not with an answer."""
 
 
-@dataclass(frozen=True, slots=True)
-class OpenDocument:
+class OpenDocument(Struct, frozen=True):
     """A document that the editor has open, as it said last."""
 
     uri: str
@@ -31,8 +31,7 @@ class OpenDocument:
     """It has changes that are not saved."""
 
 
-@dataclass(frozen=True, slots=True)
-class DocumentText:
+class DocumentText(Struct, frozen=True):
     """A document as the editor shows it."""
 
     text: str
@@ -41,8 +40,7 @@ class DocumentText:
     """What ends its lines in the file; empty: as in ``text``."""
 
 
-@dataclass(frozen=True, slots=True)
-class Applied:
+class Applied(Struct, frozen=True):
     """What the editor says of an edit."""
 
     applied: bool

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any, Literal, TypeAlias
 
 import msgspec
+from msgspec import Struct
 
 from pi_rpc.agent.messages import (
     BashExecutionMessage,
@@ -25,7 +26,6 @@ from pi_rpc.llm.messages import (
     ToolResultMessage,
     UserMessage,
 )
-from pi_rpc.records import dataclass
 from pi_rpc.session.context import transcript
 from pi_rpc.session.entries import iso_of_ms
 from pi_rpc.session.storage import SessionStorage
@@ -42,16 +42,14 @@ _PICTURES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 _BASE64 = re.compile(r"[A-Za-z0-9+/\s]*={0,2}\s*")
 
 
-@dataclass(frozen=True, slots=True)
-class Picture:
+class Picture(Struct, frozen=True):
     """An image, whose data is base64."""
 
     mime_type: str
     data: str
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(Struct, frozen=True):
     """A piece of the conversation."""
 
     who: Literal["user", "assistant", "tool", "session"]
@@ -63,8 +61,7 @@ class Item:
     picture: Picture | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Heading:
+class Heading(Struct, frozen=True):
     """What stands above it all."""
 
     title: str

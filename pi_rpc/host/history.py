@@ -15,7 +15,7 @@ from collections.abc import Hashable, Sequence
 from itertools import accumulate
 from typing import TypeAlias
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
 from pi_rpc.agent.events import (
     AgentEvent,
@@ -33,7 +33,6 @@ from pi_rpc.llm.events import (
     ToolCallDelta,
     ToolCallEnd,
 )
-from pi_rpc.records import dataclass
 
 __all__ = ["MAX_BYTES", "MAX_EVENTS", "EventHistory", "Kept", "MergedDelta"]
 
@@ -48,8 +47,7 @@ _PIECE_BYTES = 8 * 1024
 """Deltas of a block are joined when this much has come together."""
 
 
-@dataclass(frozen=True, slots=True)
-class MergedDelta:
+class MergedDelta(Struct, frozen=True):
     """Deltas of one block that came one after the other."""
 
     update: MessageUpdate

@@ -10,11 +10,11 @@ import logging
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 
 import anyio
 from anyio.abc import TaskGroup
+from msgspec.structs import replace
 
 from pi_rpc._os.threads import run_blocking
 from pi_rpc.harness.errors import HarnessError

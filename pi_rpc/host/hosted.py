@@ -4,10 +4,10 @@ Owns the values only. Which sessions there are is ``pi_rpc.host.host``'s.
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import field
 from pathlib import Path
 
 import anyio
+from msgspec import Struct, field
 
 from pi_rpc.chance import random_hex
 from pi_rpc.harness.configuration import PermissionMode
@@ -20,13 +20,11 @@ from pi_rpc.host.project import ProjectSetup
 from pi_rpc.host.questions import FrontDoorAsker
 from pi_rpc.host.shells import FrontDoorShell
 from pi_rpc.llm.messages import ThinkingLevel
-from pi_rpc.records import dataclass
 
 __all__ = ["HostedFork", "HostedSession", "SessionOptions"]
 
 
-@dataclass(frozen=True, slots=True)
-class SessionOptions:
+class SessionOptions(Struct, frozen=True):
     """What a new session is to be like; None takes the host's default."""
 
     cwd: Path | None = None
@@ -45,8 +43,7 @@ class SessionOptions:
     limits: Limits = field(default_factory=Limits)
 
 
-@dataclass(eq=False, slots=True)
-class HostedSession:
+class HostedSession(Struct, eq=False):
     """A session that is open here."""
 
     harness: AgentHarness
@@ -79,8 +76,7 @@ class HostedSession:
         return await self.harness.expanded(prompt)
 
 
-@dataclass(frozen=True, slots=True)
-class HostedFork:
+class HostedFork(Struct, frozen=True):
     """A new session, open, that begins as another one did."""
 
     hosted: HostedSession

@@ -9,18 +9,18 @@ changes here counts at once.
 import difflib
 from typing import Any
 
+from msgspec import Struct
+
 from pi_rpc._os.threads import run_blocking
 from pi_rpc.harness.credentials import ENVIRONMENT_KEYS, CredentialStatus, KeyForm
 from pi_rpc.harness.errors import HarnessError
 from pi_rpc.host.services import Services
 from pi_rpc.llm.local_servers import LIMIT_S
-from pi_rpc.records import dataclass
 
 __all__ = ["ProviderKey", "key_of", "keys", "remove_key", "store_key"]
 
 
-@dataclass(frozen=True, slots=True)
-class ProviderKey:
+class ProviderKey(Struct, frozen=True):
     """What is known of a provider's credential."""
 
     name: str

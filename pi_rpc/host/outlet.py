@@ -12,12 +12,11 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import TypeAlias
 
 import anyio
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Struct, UnsetType
 
 from pi_rpc.agent.events import AgentEvent, BashOutput, MessageUpdate, ToolExecutionUpdate
 from pi_rpc.agent.waiting_updates import WaitingUpdates
 from pi_rpc.llm.events import TextDelta, ThinkingDelta, ToolCallDelta
-from pi_rpc.records import dataclass
 
 __all__ = ["Deliver", "EventOutlet", "EventPreferences", "Numbered", "Ticker"]
 
@@ -30,8 +29,7 @@ _MOST_PIECES = 1024
 _DELTAS = (TextDelta, ThinkingDelta, ToolCallDelta)
 
 
-@dataclass(frozen=True, slots=True)
-class EventPreferences:
+class EventPreferences(Struct, frozen=True):
     """What a receiver wants to hear."""
 
     min_interval_ms: float = 16.0
@@ -40,8 +38,7 @@ class EventPreferences:
     """Event types not to send."""
 
 
-@dataclass(slots=True)
-class _Merging:
+class _Merging(Struct):
     """A delta that waits, and what was added to it."""
 
     first: MessageUpdate

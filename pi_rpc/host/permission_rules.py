@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from msgspec import Struct
+
 from pi_rpc._os.threads import run_blocking
 from pi_rpc.harness.errors import HarnessError
 from pi_rpc.harness.permissions.remembered import RewriteError
@@ -16,15 +18,13 @@ from pi_rpc.harness.settings import load_settings
 from pi_rpc.host.host import Host
 from pi_rpc.host.project import load_project
 from pi_rpc.host.storage import existing_directory
-from pi_rpc.records import dataclass
 
 __all__ = ["HeldRule", "RuleSource", "forget_rule", "rules_of"]
 
 RuleSource: TypeAlias = Literal["settings", "project", "remembered", "session"]
 
 
-@dataclass(frozen=True, slots=True)
-class HeldRule:
+class HeldRule(Struct, frozen=True):
     """A rule that holds in a project."""
 
     rule: Rule

@@ -4,23 +4,22 @@ Owns the order: who decides about trust, then whose settings hold, then what is 
 blocks. Does not own the reading of any file (``pi_rpc.harness``).
 """
 
-from dataclasses import field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from pi_rpc.harness.extensions import ExtensionSource, find_extensions
 from pi_rpc.harness.paths import project_folder
 from pi_rpc.harness.resources import Resources, load_resources
 from pi_rpc.harness.settings import Settings, load_settings
 from pi_rpc.harness.trust import TrustStore
-from pi_rpc.records import dataclass
 
 __all__ = ["ProjectSetup", "load_project"]
 
 _EXTENSIONS = "extensions-py"
 
 
-@dataclass(frozen=True, slots=True)
-class ProjectSetup:
+class ProjectSetup(Struct, frozen=True):
     """What holds for the sessions of a working directory."""
 
     settings: Settings = field(default_factory=Settings)

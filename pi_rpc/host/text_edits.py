@@ -8,8 +8,9 @@ Lines end at ``\n`` and ``\r\n``; no position lies between the two characters of
 from collections.abc import Iterator
 from typing import Literal, TypeAlias
 
+from msgspec import Struct
+
 from pi_rpc.agent.tool import Position, Range
-from pi_rpc.records import dataclass
 
 __all__ = ["PositionEncoding", "TextEdit", "text_edits"]
 
@@ -18,8 +19,7 @@ PositionEncoding: TypeAlias = Literal["utf-8", "utf-16", "utf-32"]
 _MOST_COMPARED = 1500  # lines on either side that are compared one by one
 
 
-@dataclass(frozen=True, slots=True)
-class TextEdit:
+class TextEdit(Struct, frozen=True):
     """``new_text`` takes the place of ``range`` in the text before all edits."""
 
     range: Range

@@ -9,6 +9,7 @@ import math
 from pathlib import Path
 
 import anyio
+from msgspec import Struct
 
 from pi_rpc._os.threads import run_blocking
 from pi_rpc.agent.events import Diagnostic
@@ -20,13 +21,11 @@ from pi_rpc.host.host import Host
 from pi_rpc.host.hosted import HostedSession
 from pi_rpc.host.project import ProjectSetup, load_project
 from pi_rpc.host.storage import existing_directory
-from pi_rpc.records import dataclass
 
 __all__ = ["ProjectTrust", "decide_trust", "project_trust"]
 
 
-@dataclass(frozen=True, slots=True)
-class ProjectTrust:
+class ProjectTrust(Struct, frozen=True):
     """What holds for a project."""
 
     trusted: bool

@@ -7,18 +7,18 @@ the order of going and coming back, is ``pi_rpc.host.host``'s.
 from collections.abc import Sequence
 from pathlib import Path
 
+from msgspec import Struct
+
 from pi_rpc.harness.permissions.remembered import Remembered
 from pi_rpc.host.building import Choices
 from pi_rpc.host.hosted import HostedSession
-from pi_rpc.records import dataclass
 
 __all__ = ["Unloaded", "can_unload", "look_every_s"]
 
 _MOST_S = 60.0
 
 
-@dataclass(frozen=True, slots=True)
-class Unloaded:
+class Unloaded(Struct, frozen=True):
     """A session that is open but not in memory."""
 
     path: Path

@@ -8,8 +8,9 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from msgspec import Struct
+
 from pi_rpc.llm.errors import ProviderError
-from pi_rpc.records import dataclass
 
 __all__ = ["Installation", "LocalModelError", "find_installation", "install"]
 
@@ -34,8 +35,7 @@ class LocalModelError(ProviderError):
     """The embedded model is not installed, or does not start. The message says what to do."""
 
 
-@dataclass(frozen=True, slots=True)
-class Installation:
+class Installation(Struct, frozen=True):
     """The two parts, where they are."""
 
     servers: tuple[tuple[str, ...], ...]

@@ -8,7 +8,7 @@ key; the details tell them apart. Does not own the errors made of it (``pi_rpc.l
 import re
 from typing import Any
 
-from pi_rpc.records import dataclass
+from msgspec import Struct
 
 __all__ = ["RpcDetails", "rpc_details"]
 
@@ -16,8 +16,7 @@ _DELAY = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)s")
 _KEY_REASONS = frozenset({"API_KEY_INVALID", "ACCESS_TOKEN_EXPIRED", "CREDENTIALS_MISSING"})
 
 
-@dataclass(frozen=True, slots=True)
-class RpcDetails:
+class RpcDetails(Struct, frozen=True):
     """What the provider says beyond status and text. All unset where it says nothing."""
 
     retry_ms: int | None = None

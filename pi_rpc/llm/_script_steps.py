@@ -9,12 +9,11 @@ from itertools import cycle, pairwise
 from typing import Any, Literal, TypeAlias
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Struct, UnsetType
 
 from pi_rpc.llm.events import AssistantMessageEvent
 from pi_rpc.llm.messages import Wire
 from pi_rpc.llm.stream import MessageBuilder
-from pi_rpc.records import dataclass
 
 CHARS_PER_TOKEN = 4
 _PIECE_TOKENS = (3, 4, 5)
@@ -100,8 +99,7 @@ _BESIDE = frozenset({"pieces", "count"})
 """Fields that say more about one of the others."""
 
 
-@dataclass(frozen=True, slots=True)
-class Until:
+class Until(Struct, frozen=True):
     """A step of Python scripts only: waits for something."""
 
     wait: Callable[[], Awaitable[object]]

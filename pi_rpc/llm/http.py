@@ -16,12 +16,12 @@ import sys
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import field
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 import anyio
 from anyio.lowlevel import RunVar
+from msgspec import Struct, field
 
 from pi_rpc import __version__
 from pi_rpc._os.threads import run_blocking
@@ -36,7 +36,6 @@ from pi_rpc.llm._http_failures import (
 from pi_rpc.llm.errors import AuthError, BadRequestError, MalformedStreamError, ProviderError
 from pi_rpc.llm.failures import failure_of_response, scrubbed
 from pi_rpc.llm.sse import SseDecoder, SseEvent
-from pi_rpc.records import dataclass
 
 if TYPE_CHECKING:
     import httpx
@@ -89,8 +88,7 @@ class EventDecoder(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class EventRequest:
+class EventRequest(Struct, frozen=True):
     """A POST that is answered with an event stream."""
 
     url: str
@@ -127,8 +125,7 @@ class EventRequest:
         )
 
 
-@dataclass(slots=True)
-class _Clients:
+class _Clients(Struct):
     lock: anyio.Lock = field(default_factory=anyio.Lock)
     by_kind: dict[tuple[str, str | None], "httpx.AsyncClient"] = field(default_factory=dict)
     """By scheme and file of certificates."""

@@ -8,12 +8,12 @@ import logging
 import os
 from collections.abc import Callable
 from contextlib import aclosing
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anyio
 import msgspec
+from msgspec.structs import replace
 
 from pi_rpc.llm._local_install import Installation, LocalModelError, find_installation
 from pi_rpc.llm._local_install import install as _install

@@ -11,17 +11,16 @@ import os
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import field
 from typing import Any
 from urllib.parse import urlsplit
 
 import anyio
 import msgspec
 from anyio.abc import ByteStream
+from msgspec import Struct, field
 
 from pi_rpc.llm._local_answers import llama_models, lmstudio_models, ollama_model, ollama_names
 from pi_rpc.llm.models import Model
-from pi_rpc.records import dataclass
 
 __all__ = ["LIMIT_S", "LOCAL_PROVIDERS", "LocalServers", "addresses"]
 
@@ -73,8 +72,7 @@ def _address(written: str, port: int) -> str:
     return f"{scheme}://{host}:{own_port or port}{slash}{path}"
 
 
-@dataclass(slots=True)
-class _Found:
+class _Found(Struct):
     models: list[Model] = field(default_factory=list)
     details: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Ollama's descriptions by model and digest: what has not changed is not asked again."""
@@ -198,8 +196,7 @@ class _TooSlowError(_NoAnswerError):
     """There was no answer in time; the server may be busy."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Server:
+class _Server(Struct, frozen=True):
     """Asks in HTTP/1.0: the answer ends with the connection, and nothing has to be imported."""
 
     address: str

@@ -5,15 +5,15 @@ implements, and ``stream_simple``, which picks the provider by the model's diale
 is ``pi_rpc.llm.stream``."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import field
 from typing import Any, Literal, Protocol, TypeAlias
+
+from msgspec import Struct, field
 
 from pi_rpc.llm.abort import AbortController, AbortSignal
 from pi_rpc.llm.events import AssistantMessageEvent
 from pi_rpc.llm.messages import Message, ThinkingLevel
 from pi_rpc.llm.models import Model
 from pi_rpc.llm.stream import AssistantMessageStream, MessageBuilder
-from pi_rpc.records import dataclass
 
 __all__ = [
     "APIS",
@@ -39,8 +39,7 @@ EventBatches: TypeAlias = AsyncGenerator[list[AssistantMessageEvent], None]
 """Block events, one batch per network read; ``start``, ``done`` and ``error`` are the stream's."""
 
 
-@dataclass(frozen=True, slots=True)
-class ToolSpec:
+class ToolSpec(Struct, frozen=True):
     """A tool as a model is told of it."""
 
     name: str
@@ -49,8 +48,7 @@ class ToolSpec:
     """JSON Schema of the arguments, an object."""
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(Struct, frozen=True):
     """What a model is asked to continue."""
 
     messages: Sequence[Message]
@@ -58,8 +56,7 @@ class Context:
     tools: Sequence[ToolSpec] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class StreamOptions:
+class StreamOptions(Struct, frozen=True):
     """How a model is asked. Every field has a working default."""
 
     api_key: str | None = None
@@ -71,7 +68,7 @@ class StreamOptions:
     headers: Mapping[str, str] = field(default_factory=dict)
     secrets: tuple[str, ...] = ()
     """What no error text may show, beside the key and what headers called after keys hold."""
-    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+    environment: Mapping[str, str] = field(default_factory=dict)
     """Variables of this provider, in place of the process's own of the same names: regions,
     profiles, addresses."""
     session_id: str | None = None
@@ -89,6 +86,14 @@ class StreamOptions:
     """Sees the request body; what it returns, unless None, is sent instead."""
     on_response: Callable[[int, Mapping[str, str]], Awaitable[None]] | None = None
     """Sees the status and headers of the answer."""
+
+    def __repr__(self) -> str:
+        """Without the key, and without what may hold one: headers, the environment."""
+        return (
+            f"StreamOptions(thinking_level={self.thinking_level!r}, "
+            f"max_tokens={self.max_tokens!r}, temperature={self.temperature!r}, "
+            f"session_id={self.session_id!r})"
+        )
 
 
 def cache_retention_of(environ: Mapping[str, str]) -> CacheRetention:

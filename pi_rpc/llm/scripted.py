@@ -47,7 +47,6 @@ import inspect
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import field
 from itertools import islice
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -55,7 +54,7 @@ from typing import Literal, TypeAlias
 import anyio
 import anyio.lowlevel
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Struct, UnsetType, field
 
 from pi_rpc._os.files import read_regular
 from pi_rpc._os.threads import run_blocking
@@ -83,7 +82,6 @@ from pi_rpc.llm.models import Model, ModelCost
 from pi_rpc.llm.provider import Context, EventBatches, StreamOptions
 from pi_rpc.llm.stream import AssistantMessageStream, MessageBuilder
 from pi_rpc.llm.transform import clean_json
-from pi_rpc.records import dataclass
 from pi_rpc.wire_errors import with_alternatives
 
 __all__ = [
@@ -130,8 +128,7 @@ def scripted_model() -> Model:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class ScriptedRequest:
+class ScriptedRequest(Struct, frozen=True):
     """What one call asked; messages and tools are copied."""
 
     model: Model
@@ -139,8 +136,7 @@ class ScriptedRequest:
     options: StreamOptions
 
 
-@dataclass(slots=True)
-class _Progress:
+class _Progress(Struct):
     """How far a script has come for whoever reads it."""
 
     taken: int = 0
@@ -201,8 +197,7 @@ class _File(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
     repeat: bool = False
 
 
-@dataclass(slots=True)
-class _LoadedFile:
+class _LoadedFile(Struct):
     replies: list[ScriptedReply]
     repeat: bool
     sessions: dict[str, _Progress] = field(default_factory=dict)
@@ -262,8 +257,7 @@ def _decoded(raw: bytes) -> _File:
         raise msgspec.ValidationError(said) from None
 
 
-@dataclass(frozen=True, slots=True)
-class _Script:
+class _Script(Struct, frozen=True):
     replies: Sequence[ScriptedReply]
     loop: bool
     progress: _Progress

@@ -8,14 +8,14 @@ the other.
 import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import anyio
 import anyio.lowlevel
 import msgspec
-from msgspec import UNSET, Raw
+from msgspec import UNSET, Raw, Struct
+from msgspec.structs import replace
 
 from pi_rpc._os.threads import run_blocking
 from pi_rpc.harness.errors import HarnessError
@@ -50,8 +50,7 @@ _MODELS_SHOWN = 30
 """Models that a message offers; more nobody looks through."""
 
 
-@dataclass(frozen=True)
-class _Called:
+class _Called(Struct, frozen=True):
     """One command, as it was sent."""
 
     connection: Connection

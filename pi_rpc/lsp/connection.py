@@ -8,7 +8,6 @@ pygls keeps the documents (``pi_rpc.lsp.documents``).
 import logging
 import os
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -16,6 +15,7 @@ import anyio
 import msgspec
 from anyio.abc import TaskGroup
 from msgspec import Raw
+from msgspec.structs import replace
 
 from pi_rpc.harness.errors import HarnessError
 from pi_rpc.host.host import Host, HostedSession, SessionOptions

@@ -7,7 +7,6 @@ and that a document which cannot be followed any more counts as closed, is seen 
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
 from types import MappingProxyType
@@ -16,7 +15,8 @@ from urllib.parse import unquote
 import anyio
 import msgspec
 from lsprotocol import types
-from msgspec import UNSET, Raw, UnsetType
+from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec.structs import replace
 from pygls.workspace import PositionCodec, TextDocument, Workspace
 from pygls.workspace.position_codec import ServerTextPosition
 
@@ -35,8 +35,7 @@ __all__ = ["Documents", "LineChange", "on_disk"]
 _log = logging.getLogger("pi_rpc.lsp")
 
 
-@dataclass(frozen=True)
-class LineChange:
+class LineChange(Struct, frozen=True):
     """Lines of a document that became others."""
 
     uri: str

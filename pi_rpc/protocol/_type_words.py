@@ -5,16 +5,14 @@ Owns the walk through a type of the schema. How a language writes one is its ren
 
 import json
 from collections.abc import Mapping
-from dataclasses import field
 from typing import Any
 
-from pi_rpc.records import dataclass
+from msgspec import Struct, field
 
 __all__ = ["TypeWords", "methods_of"]
 
 
-@dataclass(frozen=True, slots=True)
-class TypeWords:
+class TypeWords(Struct, frozen=True):
     """How a language writes a type."""
 
     unknown: str

@@ -7,11 +7,10 @@ waiting (``pi_rpc.server.questions``)."""
 from collections.abc import Callable
 from typing import Annotated, Any, Generic, Literal, TypeAlias, TypeVar
 
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from pi_rpc.llm.messages import Wire
 from pi_rpc.protocol.handshake import ClientFeatures
-from pi_rpc.records import dataclass
 
 __all__ = [
     "UI_CONFIRM",
@@ -50,8 +49,7 @@ P = TypeVar("P", bound=QuestionParams)
 R = TypeVar("R", bound=Wire)
 
 
-@dataclass(frozen=True, slots=True)
-class Question(Generic[P, R]):
+class Question(Struct, Generic[P, R], frozen=True):
     """A request that the daemon may send."""
 
     method: str

@@ -7,11 +7,11 @@ death of the client's process, a broken pipe. A second signal ends at once.
 import logging
 import math
 import os
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 import anyio
+from msgspec import Struct
 
 from pi_rpc._os.parent import wait_parent_gone
 from pi_rpc._os.scratch import remove_abandoned
@@ -43,8 +43,7 @@ _ENDS_OTHERS = {"abort", "queue/clear", "shutdown"}
 """Methods by which other requests get their answer."""
 
 
-@dataclass(frozen=True, slots=True)
-class DaemonOptions:
+class DaemonOptions(Struct, frozen=True):
     """How the daemon was started."""
 
     defaults: SessionOptions

@@ -8,12 +8,12 @@ back. Sending and waiting is ``pi_rpc.server.questions``', what the answers mean
 import logging
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
 from msgspec import UNSET, Raw, structs
+from msgspec.structs import replace
 
 from pi_rpc.host import editor as e
 from pi_rpc.host.hosted import HostedSession

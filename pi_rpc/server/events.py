@@ -8,10 +8,10 @@ Merging and numbering are ``pi_rpc.host.outlet``'s, what is kept for repetition
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from msgspec import UNSET, Raw
+from msgspec.structs import replace
 
 from pi_rpc.agent.events import AgentEvent, MessageUpdate
 from pi_rpc.harness.harness import Listener

@@ -1,11 +1,10 @@
 """Pages of a transcript, and messages cut to a size. Pure."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from pi_rpc.harness.errors import HarnessError
 from pi_rpc.protocol.encode import encode
@@ -19,8 +18,7 @@ _PAGE_BYTES = 32 * 1024 * 1024
 _MARK = "[cut; session/entry has all of it]"
 
 
-@dataclass(frozen=True, slots=True)
-class MessagePage:
+class MessagePage(Struct, frozen=True):
     """Messages in the order they were said."""
 
     messages: list[Raw]

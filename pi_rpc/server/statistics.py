@@ -6,7 +6,8 @@ is ``pi_rpc.protocol.statistics``'s.
 
 import secrets
 import time
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from pi_rpc.jsonrpc.errors import RpcError
 from pi_rpc.jsonrpc.peer import Request
@@ -18,8 +19,7 @@ __all__ = ["MethodCounters", "SessionCounters", "Statistics"]
 _KNOWN = frozenset(METHOD_NAMES)
 
 
-@dataclass(slots=True)
-class MethodCounters:
+class MethodCounters(Struct):
     """Of one method of the client's."""
 
     count: int = 0
@@ -29,8 +29,7 @@ class MethodCounters:
     longest_s: float = 0.0
 
 
-@dataclass(slots=True)
-class SessionCounters:
+class SessionCounters(Struct):
     """Of one session, over all its epochs."""
 
     prompts: int = 0

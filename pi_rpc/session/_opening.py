@@ -10,10 +10,10 @@ from typing import TypeVar
 
 import anyio
 import anyio.lowlevel
+from msgspec import Struct
 
 from pi_rpc._os.locks import FileLock
 from pi_rpc._os.threads import run_blocking
-from pi_rpc.records import dataclass
 from pi_rpc.session._file import SessionFile
 from pi_rpc.session._loading import Loader
 from pi_rpc.session._locking import lock_session
@@ -54,8 +54,7 @@ def lock_existing(path: Path) -> FileLock:
     return lock_session(path)
 
 
-@dataclass(frozen=True, slots=True)
-class Loaded:
+class Loaded(Struct, frozen=True):
     """A file that was read to its end; the header is None when it is empty."""
 
     file: SessionFile

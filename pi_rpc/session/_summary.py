@@ -10,7 +10,6 @@ from typing import Any, TypeGuard
 import msgspec
 from msgspec import Raw, Struct
 
-from pi_rpc.records import dataclass
 from pi_rpc.session._file import SessionFile
 from pi_rpc.session._loading import CHUNK, HEADER_SCAN, Lines, find_header
 from pi_rpc.session._repair import clean_json, plain_object
@@ -26,8 +25,7 @@ _LAST_MOMENT = 8.64e15
 """Unix milliseconds that a date of JavaScript can have at most."""
 
 
-@dataclass(frozen=True, slots=True)
-class StoredSession:
+class StoredSession(Struct, frozen=True):
     """A session on the disk, in brief."""
 
     session_id: str

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TypeAlias
 
 import anyio
+from msgspec import Struct
 
 from pi_rpc._os.threads import run_blocking
-from pi_rpc.records import dataclass
 from pi_rpc.session._locking import writer_of, writers_of
 from pi_rpc.session._summary import StoredSession, Summary, read_header
 from pi_rpc.session._summary_index import Stamp, SummaryCache, read_indexes, write_indexes
@@ -44,8 +44,7 @@ _AT_ONCE = 4
 _Key: TypeAlias = tuple[int, str]
 
 
-@dataclass(frozen=True, slots=True)
-class SessionPage:
+class SessionPage(Struct, frozen=True):
     """A page of sessions, the one used last first."""
 
     sessions: list[StoredSession]
@@ -53,8 +52,7 @@ class SessionPage:
     """Names the next page; None on the last."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class _Candidate:
+class _Candidate(Struct, frozen=True, order=True):
     mtime_ns: int
     path: Path
     stamp: Stamp

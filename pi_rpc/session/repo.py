@@ -7,14 +7,14 @@ Owns ``SessionRepo`` and its two implementations. Does not own what is inside a 
 import contextlib
 import os
 from collections.abc import Sequence
-from dataclasses import field
 from pathlib import Path
 from typing import Protocol
+
+from msgspec import Struct, field
 
 from pi_rpc._os.threads import run_blocking
 from pi_rpc.agent.messages import MessageRoles
 from pi_rpc.llm.messages import ImageBlock
-from pi_rpc.records import dataclass
 from pi_rpc.session._forking import ForkPosition, forked_lines, forked_path
 from pi_rpc.session._locking import lock_session
 from pi_rpc.session.entries import iso_now, ms_of_iso
@@ -43,8 +43,7 @@ __all__ = ["Fork", "ForkPosition", "JsonlSessionRepo", "MemorySessionRepo", "Ses
 _MOST_OF_A_NAME = 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class Fork:
+class Fork(Struct, frozen=True):
     """A new session that begins as another one did."""
 
     session: SessionStorage

@@ -18,8 +18,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar, Literal, Protocol, TypeAlias
 
+from msgspec import Struct
+
 from pi_rpc.llm.messages import Usage
-from pi_rpc.records import dataclass
 from pi_rpc.session.entries import Entry, SessionHeader
 from pi_rpc.session.stored import StoredEntry
 
@@ -109,8 +110,7 @@ class SessionReadOnlyError(SessionStorageError):
     """The session is not open for writing; the message says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Label:
+class Label(Struct, frozen=True):
     """A bookmark on an entry."""
 
     text: str

@@ -7,6 +7,7 @@ Owns how a tree is shown and walked, for any ``SessionStorage``. Does not own mo
 from collections.abc import Iterator, Sequence
 
 import anyio.lowlevel
+from msgspec import Struct
 
 from pi_rpc.agent.messages import BashExecutionMessage, CustomMessage, OpaqueMessage
 from pi_rpc.llm.messages import (
@@ -19,7 +20,6 @@ from pi_rpc.llm.messages import (
     UserMessage,
     text_of,
 )
-from pi_rpc.records import dataclass
 from pi_rpc.session._entry_list import earlier
 from pi_rpc.session.entries import (
     ActiveToolsChangeEntry,
@@ -59,8 +59,7 @@ _AT_ONCE = 200
 """Entries read before others get their turn."""
 
 
-@dataclass(frozen=True, slots=True)
-class TreeNode:
+class TreeNode(Struct, frozen=True):
     """An entry in the tree."""
 
     entry_id: str
@@ -76,8 +75,7 @@ class TreeNode:
     """The bookmark on it."""
 
 
-@dataclass(frozen=True, slots=True)
-class TreePage:
+class TreePage(Struct, frozen=True):
     """Nodes in the order they were written: parents before their children."""
 
     nodes: list[TreeNode]
@@ -235,8 +233,7 @@ def _user_content(entry: AnyEntry) -> str | list[object] | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class SessionStats:
+class SessionStats(Struct, frozen=True):
     """What is in all branches of a session."""
 
     user_messages: int

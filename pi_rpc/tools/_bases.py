@@ -7,15 +7,15 @@ same when it is looked at again. Does not own whether the model knows it
 
 from pathlib import Path
 
+from msgspec import Struct
+
 from pi_rpc.agent.ports import Document, FileStat, FileSystem, PortError
-from pi_rpc.records import dataclass
 from pi_rpc.tools._local_files import read_whole
 
 __all__ = ["Base", "base_if_any", "base_of"]
 
 
-@dataclass(frozen=True, slots=True)
-class Base:
+class Base(Struct, frozen=True):
     """What a change is made from."""
 
     stat: FileStat | None

@@ -6,13 +6,13 @@ for a model, and the live part of it that clients are shown. Does not own the no
 """
 
 import codecs
-import dataclasses
 import os
 import re
 from collections import deque
 from pathlib import Path
 
 import anyio
+from msgspec.structs import replace
 
 from pi_rpc._os.files import write_at
 from pi_rpc._os.threads import run_blocking
@@ -103,7 +103,7 @@ class CommandOutput:
         cut = truncate_tail(self._kept_end() if not whole else _text(self._kept()))
         if whole:
             return cut
-        return dataclasses.replace(
+        return replace(
             cut,
             truncated=True,
             truncated_by=cut.truncated_by or "bytes",

@@ -10,7 +10,7 @@ Lines end at ``\\n``, as the ``read`` tool counts them; a ``\\r`` before it belo
 from collections.abc import Sequence
 from typing import Any
 
-from pi_rpc.records import dataclass
+from msgspec import Struct
 
 __all__ = ["CONTEXT", "Diff", "diff_of_splices", "diff_of_texts"]
 
@@ -23,8 +23,7 @@ _STRIDE = 16 * 1024  # characters that are passed over at once
 _MAX_COMPARED = 1500  # lines on either side that are compared one by one
 
 
-@dataclass(frozen=True, slots=True)
-class Diff:
+class Diff(Struct, frozen=True):
     """What changed."""
 
     listing: str
@@ -46,8 +45,7 @@ class Diff:
         return details
 
 
-@dataclass(frozen=True, slots=True)
-class _Change:
+class _Change(Struct, frozen=True):
     """Lines that went and lines that came. Starts are numbers of lines before, in old and new."""
 
     old_start: int
@@ -56,8 +54,7 @@ class _Change:
     new: list[str]
 
 
-@dataclass(frozen=True, slots=True)
-class _Hunk:
+class _Hunk(Struct, frozen=True):
     """Changes that are near each other, as marked lines with their context."""
 
     old_start: int

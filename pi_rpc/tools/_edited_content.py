@@ -8,8 +8,9 @@ their own, since comparing forgivingly holds the interpreter for long. How passa
 from collections.abc import Sequence
 from typing import Any
 
+from msgspec import Struct
+
 from pi_rpc._os.threads import run_blocking
-from pi_rpc.records import dataclass
 from pi_rpc.tools._diff import diff_of_splices
 from pi_rpc.tools._edits import Edit, EditError, apply_edits
 
@@ -21,8 +22,7 @@ APART = 1024 * 1024
 _TIME_LIMIT_S = 60.0
 
 
-@dataclass(frozen=True, slots=True)
-class EditedContent:
+class EditedContent(Struct, frozen=True):
     """The outcome of edits."""
 
     content: bytes

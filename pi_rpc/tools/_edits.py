@@ -9,7 +9,8 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import pairwise
 
-from pi_rpc.records import dataclass
+from msgspec import Struct
+
 from pi_rpc.tools._fuzzy import FuzzyText, forgiving_forms
 from pi_rpc.tools._passages import Passages
 
@@ -24,16 +25,14 @@ class EditError(Exception):
     """The edits do not fit the text; the message is for the model."""
 
 
-@dataclass(frozen=True, slots=True)
-class Edit:
+class Edit(Struct, frozen=True):
     """Replace ``old`` by ``new``."""
 
     old: str
     new: str
 
 
-@dataclass(frozen=True, slots=True)
-class Splice:
+class Splice(Struct, frozen=True):
     """``text`` takes the place of ``original[start:end]``."""
 
     start: int
@@ -41,8 +40,7 @@ class Splice:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class EditedText:
+class EditedText(Struct, frozen=True):
     """The outcome of edits."""
 
     text: str
@@ -52,8 +50,7 @@ class EditedText:
     """Some edit matched only in the forgiving comparison."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Match:
+class _Match(Struct, frozen=True):
     """Where an edit goes in the text with plain line endings, and what comes there."""
 
     edit: int

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Literal, TypeAlias
 
-from pi_rpc.records import dataclass
+from msgspec import Struct
 
 __all__ = ["Block", "FileIndex", "FileMatch", "Kind", "search"]
 
@@ -36,8 +36,7 @@ _WORD_START = re.compile(r"(?<=[^a-z0-9])[a-z0-9]|(?<=[a-z])[0-9]|(?<=[0-9])[a-z
 _CAPITAL = re.compile(r"(?<=[a-z0-9])[A-Z]|(?<=[A-Z])[A-Z](?=[a-z])")
 
 
-@dataclass(frozen=True, slots=True)
-class FileMatch:
+class FileMatch(Struct, frozen=True):
     """A file or directory that a query could mean."""
 
     path: str
@@ -49,8 +48,7 @@ _Candidate: TypeAlias = tuple[FileMatch, str]
 """A path, and the same in lower case."""
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(Struct, frozen=True):
     """Names of one kind, each behind a NUL and a slash: ``\\0/a.py\\0/src/b.py\\0``."""
 
     kind: Kind

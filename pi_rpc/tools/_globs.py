@@ -12,7 +12,7 @@ import itertools
 import re
 from collections.abc import Iterable, Sequence
 
-from pi_rpc.records import dataclass
+from msgspec import Struct
 
 __all__ = ["Glob", "GlobError", "expand_braces", "split_literal_folder"]
 
@@ -80,8 +80,7 @@ def split_literal_folder(pattern: str) -> tuple[str, str]:
     return "".join(f"{folder}/" for folder in literal), rest
 
 
-@dataclass(frozen=True, slots=True)
-class _Brace:
+class _Brace(Struct, frozen=True):
     start: int
     end: int
     choices: Sequence[str]

@@ -9,12 +9,13 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
+from msgspec import Struct
+
 from pi_rpc._os.threads import run_blocking
 from pi_rpc.agent.ports import ToolContext
 from pi_rpc.agent.review import NobodyReviews, ProposedEdit
 from pi_rpc.agent.tool import ToolFailure
 from pi_rpc.llm.abort import AbortSignal
-from pi_rpc.records import dataclass
 from pi_rpc.tools._bases import Base
 from pi_rpc.tools._diff import diff_of_texts
 from pi_rpc.tools._freshness import refuse_changed, refuse_changed_below
@@ -41,8 +42,7 @@ class Made(Protocol):
 _Made = TypeVar("_Made", bound=Made)
 
 
-@dataclass(frozen=True, slots=True)
-class Reviewed(Generic[_Made]):
+class Reviewed(Struct, Generic[_Made], frozen=True):
     """What is to be written."""
 
     base: Base

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 import anyio
+from msgspec import Struct
 
 from pi_rpc._os.pipes import OutputPipe
 from pi_rpc._os.processes import Child, spawn
@@ -23,7 +24,6 @@ from pi_rpc._os.threads import run_blocking
 from pi_rpc.agent.ports import PortError
 from pi_rpc.agent.tool import ToolFailure
 from pi_rpc.llm.abort import AbortSignal
-from pi_rpc.records import dataclass
 from pi_rpc.tools._paths import display_text
 
 __all__ = ["RipgrepEnd", "find_ripgrep", "run_ripgrep"]
@@ -52,8 +52,7 @@ _sysconfig_lock = threading.Lock()
 _Outcome: TypeAlias = Literal["finished", "stopped", "timed_out"]
 
 
-@dataclass(frozen=True, slots=True)
-class RipgrepEnd:
+class RipgrepEnd(Struct, frozen=True):
     """How a search ended."""
 
     outcome: _Outcome

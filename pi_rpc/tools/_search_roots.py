@@ -7,15 +7,15 @@ the end. Does not own how anything is searched or listed.
 import os
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import field
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
 
 from pi_rpc._os.places import held_place, open_at
 from pi_rpc._os.threads import run_blocking
 from pi_rpc.agent.ports import FileStat, PortError, ToolContext
 from pi_rpc.agent.tool import ToolFailure, ToolResult
-from pi_rpc.records import dataclass
 from pi_rpc.tools._freshness import unsaved_names
 from pi_rpc.tools._local_files import port_errors
 from pi_rpc.tools._paths import display_text, resolve_path
@@ -48,8 +48,7 @@ _MACHINE_FOLDERS = ("/proc", "/sys", "/dev")
 """Not files of anybody: searched only when asked for."""
 
 
-@dataclass(frozen=True, slots=True)
-class Root:
+class Root(Struct, frozen=True):
     """What the path argument names."""
 
     path: Path
@@ -91,8 +90,7 @@ class Root:
             )
 
 
-@dataclass(slots=True)
-class Found:
+class Found(Struct):
     """Lines for the model, and what is to be said about them."""
 
     lines: list[str]

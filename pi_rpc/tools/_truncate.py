@@ -9,7 +9,7 @@ and ``""`` has none. Bytes are those of UTF-8.
 
 from typing import Any, Literal
 
-from pi_rpc.records import dataclass
+from msgspec import Struct
 
 __all__ = [
     "MAX_BYTES",
@@ -24,8 +24,7 @@ MAX_LINES = 2000
 MAX_BYTES = 51_200
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Truncation:
+class Truncation(Struct, frozen=True, kw_only=True):
     """A text cut to its limits, and what the cut left out."""
 
     content: str

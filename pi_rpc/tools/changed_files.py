@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import TypeAlias, TypeVar
 
 import anyio
+from msgspec import Struct
 
 from pi_rpc._os.threads import run_blocking
 from pi_rpc.agent.ports import FileChange, FileChangeKind
-from pi_rpc.records import dataclass
 
 __all__ = ["BUDGET_S", "CommandChanges", "Found", "Snapshot"]
 
@@ -54,8 +54,7 @@ Signature: TypeAlias = tuple[int, int, int, int]
 """Size, inode, and the times of the content and of the entry."""
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(Struct, frozen=True):
     """What a directory was like."""
 
     root: Path
@@ -70,8 +69,7 @@ class Snapshot:
     """When, on the clock of the wall."""
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """What a command changed."""
 
     changes: Sequence[FileChange]

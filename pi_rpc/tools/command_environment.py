@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from fnmatch import fnmatchcase
 from typing import Literal, TypeAlias
 
-from pi_rpc.records import dataclass
+from msgspec import Struct
 
 __all__ = ["ALLOWED", "EnvironmentMode", "EnvironmentRules", "command_environment", "is_ci"]
 
@@ -114,8 +114,7 @@ _WITHOUT_TERMINAL = {
 """An editor would wait for keys until the time limit: many do not even notice the end of input."""
 
 
-@dataclass(frozen=True, slots=True)
-class EnvironmentRules:
+class EnvironmentRules(Struct, frozen=True):
     """Which variables commands are given."""
 
     mode: EnvironmentMode | None = None

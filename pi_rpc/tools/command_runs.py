@@ -11,10 +11,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
 import anyio
+from msgspec import Struct
 
 from pi_rpc.agent.ports import CommandExit, PortError, Shell
 from pi_rpc.llm.abort import AbortSignal
-from pi_rpc.records import dataclass
 from pi_rpc.tools._command_output import CommandOutput, EscapeStripper, LiveOutput
 
 __all__ = ["LIVE_OUTPUT_LIMIT", "CommandRun", "plain_text", "run_command"]
@@ -25,8 +25,7 @@ _UPDATE_INTERVAL_S = 0.1
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
 
-@dataclass(frozen=True, slots=True)
-class CommandRun:
+class CommandRun(Struct, frozen=True):
     """A command that has ended."""
 
     output: CommandOutput

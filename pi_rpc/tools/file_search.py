@@ -11,12 +11,12 @@ from pathlib import Path
 
 import anyio
 from anyio.abc import TaskGroup
+from msgspec import Struct
 
 from pi_rpc._os.threads import run_blocking
 from pi_rpc.agent.ports import PortError
 from pi_rpc.agent.tool import ToolFailure
 from pi_rpc.llm.abort import AbortController
-from pi_rpc.records import dataclass
 from pi_rpc.tools._file_index import Block, FileIndex, FileMatch, search
 from pi_rpc.tools._ripgrep import run_ripgrep
 
@@ -33,8 +33,7 @@ _MOST_FOLDERS = 4
 _MOST_FILES = 500_000
 
 
-@dataclass(frozen=True, slots=True)
-class FileMatches:
+class FileMatches(Struct, frozen=True):
     """The best matches of a query."""
 
     files: Sequence[FileMatch]

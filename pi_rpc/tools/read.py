@@ -5,11 +5,12 @@ Owns what a model is shown of a file and the notes that tell it how to go on. Re
 ``_images``'.
 """
 
-import dataclasses
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from pi_rpc.agent.ports import FileStat, FileSystem, OpenFile, PortError, ToolContext
 from pi_rpc.agent.tool import (
@@ -177,9 +178,7 @@ def _text_result(shown: str, path: Path, window: LineWindow) -> ToolResult:
         text = text.removesuffix("\n")
         note = f"[{_lines(left, 'more')} in the file. Use offset={total - left + 1} to go on.]"
         return ToolResult.of_text(f"{text}\n\n{note}")
-    cut = dataclasses.replace(
-        cut, total_lines=window.selected_lines, total_bytes=window.selected_bytes
-    )
+    cut = replace(cut, total_lines=window.selected_lines, total_bytes=window.selected_bytes)
     note = _cut_note(cut, path, window)
     content = f"{cut.content}\n\n{note}" if cut.output_lines else note
     return ToolResult.of_text(content, details={"truncation": cut.details()})

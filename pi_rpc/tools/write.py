@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import anyio.lowlevel
+from msgspec import Struct
 
 from pi_rpc._os.threads import run_blocking
 from pi_rpc.agent.ports import FileChange, ToolContext, Written
 from pi_rpc.agent.tool import AgentTool, OnUpdate, ToolDescription, ToolResult
 from pi_rpc.llm.abort import AbortSignal
-from pi_rpc.records import dataclass
 from pi_rpc.tools._bases import Base, base_if_any
 from pi_rpc.tools._diff import diff_of_texts
 from pi_rpc.tools._freshness import DIGEST_LIMIT, note_written, unseen_changes, written_note
@@ -95,8 +95,7 @@ async def _execute(
     return ToolResult.of_text(text, details=details)
 
 
-@dataclass(frozen=True, slots=True)
-class _Whole:
+class _Whole(Struct, frozen=True):
     """The content that was given, and what it changes where that is cheap to say."""
 
     content: bytes

@@ -67,7 +67,7 @@ def test_the_page_names_every_hook() -> None:
 
     hooks = [
         field
-        for field in AgentLoopConfig.__dataclass_fields__
+        for field in AgentLoopConfig.__struct_fields__
         if field.split("_")[0] in {"get", "should", "prepare", "before", "after", "transform"}
         or field == "convert_to_llm"
     ]

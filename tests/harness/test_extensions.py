@@ -4,12 +4,12 @@ import sys
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from pi_rpc.agent.events import Diagnostic, ToolExecutionEnd
 from pi_rpc.agent.messages import OpaqueMessage

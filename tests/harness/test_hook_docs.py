@@ -1,16 +1,15 @@
 """The pages about hooks and extensions: their examples run, and their tables are complete."""
 
-import dataclasses
 import os
 import re
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
+from msgspec.structs import fields, replace
 
 from pi_rpc.agent.events import Diagnostic
 from pi_rpc.agent.ports import Asker, NobodyAsks
@@ -55,7 +54,7 @@ def test_the_page_names_every_hook_and_every_field_that_it_is_given() -> None:
         words = "".join(part.capitalize() for part in name.split("_"))
         payload = getattr(hook_payloads, words, None) or getattr(hook_payloads, f"{words}Hook")
         known = row.replace("as `tool_call`", "`tool_call_id` `tool_name` `input`")
-        for field in dataclasses.fields(payload):
+        for field in fields(payload):
             assert field.name == "signal" or f"`{field.name}`" in known, (name, field.name)
 
 

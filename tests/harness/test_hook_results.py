@@ -1,11 +1,11 @@
 """What a hook returned is looked at before anything is done with it."""
 
-from dataclasses import replace
 from typing import Any
 
 import anyio
 import pytest
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from pi_rpc.agent.messages import OpaqueMessage
 from pi_rpc.harness import hook_payloads as h

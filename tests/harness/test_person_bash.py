@@ -6,13 +6,13 @@ import shlex
 import sys
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from pi_rpc.agent.events import (
     AgentEnd,

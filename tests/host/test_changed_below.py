@@ -1,11 +1,11 @@
 """A file that changes on the disk below a document that an editor shows."""
 
 from collections.abc import Awaitable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from msgspec.structs import replace
 
 from pi_rpc.agent.ports import Shell, ToolContext
 from pi_rpc.agent.review import ProposedEdit

@@ -134,7 +134,7 @@ def test_every_flag_of_the_catalogue_is_one_that_its_dialect_reads() -> None:
 def test_every_flag_of_a_table_changes_something(api: str) -> None:
     _, modules, table = READERS[api]
     source = _source(modules)
-    unread = {name for name in table.__dataclass_fields__ if not re.search(rf"\.{name}\b", source)}
+    unread = {name for name in table.__struct_fields__ if not re.search(rf"\.{name}\b", source)}
     assert unread == set()
 
 

@@ -1,6 +1,5 @@
 """Answers whose chunks are joined: the same bodies, fewer pieces, and errors as before."""
 
-from dataclasses import replace
 from itertools import pairwise
 from types import SimpleNamespace
 
@@ -10,6 +9,7 @@ import h11
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from pi_rpc.llm import _joined_reads
 from pi_rpc.llm._joined_reads import ChunkJoiner, join_reads

@@ -1,4 +1,4 @@
-"""Prompts that are larger than any model reads: refused, so that no event is larger than a frame."""
+"""Prompts larger than any model reads are refused, so that no event is larger than a frame."""
 
 from pathlib import Path
 from typing import Any

@@ -117,7 +117,7 @@ async def test_an_id_that_is_announced_or_stored_is_not_drawn_again(
 ) -> None:
     session = await JsonlSession.create(tmp_path, "/w")
     drawn = iter(["aaaaaaaa", "aaaaaaaa", "bbbbbbbb", "bbbbbbbb", "aaaaaaaa", "cccccccc"])
-    monkeypatch.setattr("secrets.token_hex", lambda size: next(drawn))
+    monkeypatch.setattr("pi_rpc.session._tree.random_hex", lambda size: next(drawn))
     await session.append(user_entry(session))
     assert session.new_id() == "bbbbbbbb"
     assert session.new_id() == "cccccccc"

@@ -14,10 +14,11 @@ from stat import S_ISDIR
 from typing import Literal
 from urllib.parse import unquote
 
+from msgspec import Struct
+
 from pi_rpc.harness.permissions.commands import Parsed
 from pi_rpc.harness.permissions.paths import Zones
 from pi_rpc.harness.permissions.rules import folded
-from pi_rpc.records import dataclass
 
 __all__ = ["Named", "named_in"]
 
@@ -38,8 +39,7 @@ _MOST_NAMES = 2000
 _LONGEST_NAME = 4096
 
 
-@dataclass(frozen=True, slots=True)
-class Named:
+class Named(Struct, frozen=True):
     """What the words of a command name that matters."""
 
     secret: str = ""

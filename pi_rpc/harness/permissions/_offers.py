@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from pi_rpc.harness.permissions.paths import Zones
 from pi_rpc.harness.permissions.rules import Rule, command_rule, path_rule
-from pi_rpc.records import dataclass
 
 if TYPE_CHECKING:
     from pi_rpc.harness.permissions.commands import Words
@@ -45,13 +46,12 @@ _WHOLE_PROGRAMS = frozenset({"cat", "eslint", "grep", "head", "ls", "mypy", "pyt
 """Programs of which any use is much like any other."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Offer:
+class Offer(Struct, frozen=True, kw_only=True):
     """What could be remembered so that such a call is not asked about again."""
 
     rules: tuple[Rule, ...]
     """All of them together: a list of commands needs a rule for each. They allow; for the opposite
-    use ``dataclasses.replace(rule, effect="deny")``."""
+    use ``msgspec.structs.replace(rule, effect="deny")``."""
     words: str
     """The same for people: ``commands like `git status *```."""
 

@@ -5,7 +5,8 @@ nobody and remembers nothing (``pi_rpc.harness.permissions.gate``).
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from pi_rpc.agent.permission import PermissionOption
 from pi_rpc.harness.permissions.decision import Offer

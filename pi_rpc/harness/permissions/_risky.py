@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from pi_rpc.records import dataclass
+from msgspec import Struct
 
 __all__ = ["SHELLS", "program_name", "risk"]
 
@@ -69,8 +69,7 @@ _MODULES_THAT_RUN_TEXT = _names(
 _NO_SCRIPT = re.compile(r"-|/dev/(?:stdin|fd/.*)|/proc/.*")
 
 
-@dataclass(frozen=True, slots=True)
-class _Options:
+class _Options(Struct, frozen=True):
     """Options of a program that run something or write somewhere."""
 
     short: str = ""

@@ -11,10 +11,11 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
+from msgspec import Struct
+
 from pi_rpc.harness.permissions._loose import loose_commands, loose_words, nested_texts
 from pi_rpc.harness.permissions._plain import NEXT, scan_plain
 from pi_rpc.harness.permissions._risky import SHELLS, program_name, risk
-from pi_rpc.records import dataclass
 
 if TYPE_CHECKING:
     from tree_sitter import Language, Node
@@ -83,8 +84,7 @@ _REASONS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parsed:
+class Parsed(Struct, frozen=True, kw_only=True):
     """What is known of a command."""
 
     text: str

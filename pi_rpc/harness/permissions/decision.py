@@ -6,9 +6,10 @@ Owns the order of what counts and the words of reasons. Asks nobody and remember
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
+
+from msgspec import Struct, field
 
 from pi_rpc.agent.tool import ToolKind
 from pi_rpc.harness.configuration import PermissionMode
@@ -19,7 +20,6 @@ from pi_rpc.harness.permissions.rules import (
     RuleEffect,
     RuleSet,
 )
-from pi_rpc.records import dataclass
 
 __all__ = ["Call", "Case", "Decision", "Offer", "Verdict", "decide"]
 
@@ -31,8 +31,7 @@ _OTHER_MODE = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class Call(Struct, frozen=True, kw_only=True):
     """A tool call, as far as permission goes."""
 
     tool_name: str
@@ -46,8 +45,7 @@ class Call:
     """What it runs in a shell, in the working directory of the zones."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
+class Decision(Struct, frozen=True, kw_only=True):
     """What becomes of a call."""
 
     verdict: Verdict

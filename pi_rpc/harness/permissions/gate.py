@@ -8,11 +8,12 @@ the answer, and what the call may then work with. Does not own the decision
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import anyio
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pi_rpc._os.threads import run_blocking
 from pi_rpc.agent.config import BeforeToolCallResult
@@ -47,7 +48,6 @@ from pi_rpc.harness.permissions.remembered import (
 from pi_rpc.harness.permissions.rules import Rule, RuleSet
 from pi_rpc.harness.skills import Skill
 from pi_rpc.llm.abort import AbortSignal
-from pi_rpc.records import dataclass
 from pi_rpc.tools._paths import display_text, resolve_path
 
 __all__ = ["HookDecision", "PermissionGate", "PlannedCall"]
@@ -61,8 +61,7 @@ _UNANSWERED = "The person did not answer, so this call was not made."
 _MOVED = "The file has changed since this was shown; this is the edit of what it holds now."
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedCall:
+class PlannedCall(Struct, frozen=True):
     """A call that is about to run."""
 
     id: str
@@ -75,8 +74,7 @@ class PlannedCall:
     hook: HookDecision = None
 
 
-@dataclass(eq=False, slots=True)
-class _Waiting:
+class _Waiting(Struct, eq=False):
     """A call that a person is asked about."""
 
     planned: PlannedCall

@@ -10,16 +10,16 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from msgspec import Struct
+
 from pi_rpc._os.threads import run_blocking
 from pi_rpc.agent.ports import FileStat, FileSystem, OpenFile, PortError, Written
-from pi_rpc.records import dataclass
 from pi_rpc.tools._paths import display_text
 
 __all__ = ["Grant", "GuardedFiles"]
 
 
-@dataclass(frozen=True, slots=True)
-class Grant:
+class Grant(Struct, frozen=True):
     """What a call may do with which files. Both judge real paths, which need not exist, and may
     block: they are asked in a file thread."""
 

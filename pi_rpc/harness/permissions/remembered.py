@@ -9,19 +9,19 @@ import os
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
+
 from pi_rpc.chance import random_hex
 from pi_rpc.harness._rewriting import RewriteError, rewrite_object
 from pi_rpc.harness._written import WatchedFile, read_object
 from pi_rpc.harness.permissions.rules import Rule, RuleError, parse_rule
-from pi_rpc.records import dataclass
 
 __all__ = ["Remembered", "RememberedAnswers", "RewriteError", "new_rule_id"]
 
 _EFFECTS = ("allow", "deny")
 
 
-@dataclass(frozen=True, slots=True)
-class Remembered:
+class Remembered(Struct, frozen=True):
     """An answer, as a rule."""
 
     id: str

@@ -14,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from pi_rpc.records import dataclass
+from msgspec import Struct
 
 __all__ = [
     "Rule",
@@ -43,8 +43,7 @@ class RuleError(ValueError):
     """A rule that cannot be read; the text says why, for people."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """One rule."""
 
     effect: RuleEffect
@@ -114,8 +113,7 @@ class Rule:
         return Path(_front(_absolute(self.pattern, str(cwd)))[0] or "/")
 
 
-@dataclass(frozen=True, slots=True)
-class RuleSet:
+class RuleSet(Struct, frozen=True):
     """Rules that hold together; their order means nothing."""
 
     rules: tuple[Rule, ...] = ()

@@ -4,18 +4,18 @@ Owns the flags, what is assumed of whom, and the override by a model's ``compat`
 a flag changes in a request.
 """
 
-from dataclasses import fields, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pi_rpc.llm.http import host_of
 from pi_rpc.llm.models import Model
-from pi_rpc.records import dataclass
 
 __all__ = ["FLAGS", "AnthropicCompat", "anthropic_compat_of"]
 
 
-@dataclass(frozen=True, slots=True)
-class AnthropicCompat:
+class AnthropicCompat(Struct, frozen=True):
     """What a server understands. The names in ``models.json`` are the same in camelCase."""
 
     force_adaptive_thinking: bool | None = None
@@ -55,7 +55,7 @@ def _wire_name(name: str) -> str:
     return first + "".join(part.title() for part in rest)
 
 
-_FIELDS = {_wire_name(each.name): each.name for each in fields(AnthropicCompat)}
+_FIELDS = {_wire_name(name): name for name in AnthropicCompat.__struct_fields__}
 
 FLAGS = frozenset(_FIELDS)
 """The names that count in a model's ``compat``."""

@@ -6,8 +6,9 @@ Does not own the answer.
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from pi_rpc.llm.messages import (
     AssistantMessage,

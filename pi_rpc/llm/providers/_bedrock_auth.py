@@ -10,13 +10,14 @@ import logging
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pi_rpc.llm.errors import AuthError, NetworkError, ProviderError
 from pi_rpc.llm.http import EventRequest
 from pi_rpc.llm.models import Model
-from pi_rpc.records import dataclass
 
 if TYPE_CHECKING:
     from botocore.credentials import Credentials, ReadOnlyCredentials, RefreshableCredentials
@@ -49,8 +50,7 @@ _refreshing: dict[tuple[tuple[str, str], ...], "RefreshableCredentials"] = {}
 looked up for each request, so that what a person changes counts at once."""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """Where a model is asked."""
 
     region: str

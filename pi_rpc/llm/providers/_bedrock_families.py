@@ -9,9 +9,9 @@ fails the whole request.
 """
 
 import re
-from dataclasses import field
 from typing import Any
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from pi_rpc.llm.messages import ThinkingLevel
@@ -19,7 +19,6 @@ from pi_rpc.llm.models import Model
 from pi_rpc.llm.provider import StreamOptions
 from pi_rpc.llm.providers._anthropic_payload import thinking_parameters, thinks_adaptively
 from pi_rpc.llm.providers._request import thinking_word
-from pi_rpc.records import dataclass
 
 __all__ = ["Family", "Reasoning", "family_of", "reasoning_parameters"]
 
@@ -37,8 +36,7 @@ _EFFORTS: dict[ThinkingLevel, str] = {
 """Efforts of models that know only three."""
 
 
-@dataclass(frozen=True, slots=True)
-class Family:
+class Family(Struct, frozen=True):
     """What a model's family takes. The defaults are what every model does."""
 
     name: str = ""
@@ -62,8 +60,7 @@ class Family:
     """It can be asked to think between calls of tools while it thinks within a budget."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reasoning:
+class Reasoning(Struct, frozen=True):
     """How a model is told to reason."""
 
     fields: dict[str, Any] = field(default_factory=dict)

@@ -5,19 +5,19 @@ a flag changes in a request.
 """
 
 from collections.abc import Mapping
-from dataclasses import field, fields, replace
 from typing import Any
 from urllib.parse import urlsplit
 
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from pi_rpc.llm.http import host_of
 from pi_rpc.llm.models import Model
-from pi_rpc.records import dataclass
 
 __all__ = ["FLAGS", "Compat", "compat_of"]
 
 
-@dataclass(frozen=True, slots=True)
-class Compat:
+class Compat(Struct, frozen=True):
     """What a server understands. The names in ``models.json`` are the same in camelCase."""
 
     supports_store: bool = False
@@ -152,7 +152,7 @@ def _wire_name(name: str) -> str:
     return first + "".join(part.title() for part in rest)
 
 
-_FIELDS = {_wire_name(each.name): each.name for each in fields(Compat)}
+_FIELDS = {_wire_name(name): name for name in Compat.__struct_fields__}
 _ALIASES = {"supportsThinkingTokenBudget"}
 
 FLAGS = frozenset(_FIELDS) | _ALIASES

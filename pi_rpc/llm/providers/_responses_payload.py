@@ -11,11 +11,11 @@ named ``<call id>|<item id>``.
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import msgspec
 from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
 from pi_rpc.llm.messages import (
     AssistantMessage,

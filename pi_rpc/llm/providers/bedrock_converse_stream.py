@@ -14,12 +14,12 @@ import base64
 import binascii
 import os
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
 import msgspec
 from msgspec import UNSET, Struct
+from msgspec.structs import replace
 
 from pi_rpc._os.threads import run_blocking
 from pi_rpc.llm._lenient_json import read_json

@@ -1,10 +1,10 @@
 """The decision: which rule wins, why it is asked, and what could be remembered."""
 
-import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from pi_rpc.harness.configuration import PermissionMode
 from pi_rpc.harness.permissions.decision import Call, Decision, decide
@@ -96,7 +96,7 @@ def test_what_is_remembered_allows_the_same_again(zones: Zones) -> None:
         assert decision.offers
         for offer in decision.offers:
             assert decide(bash(command), "ask", RuleSet(offer.rules), zones).verdict == "allow"
-            denied = tuple(dataclasses.replace(rule, effect="deny") for rule in offer.rules)
+            denied = tuple(replace(rule, effect="deny") for rule in offer.rules)
             assert decide(bash(command), "full", RuleSet(denied), zones).verdict == "refuse"
             assert offer.words
 
