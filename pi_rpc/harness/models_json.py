@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import UNSET, Struct, field
 
+from pi_rpc._os.imports import one_at_a_time
 from pi_rpc.harness._written import WatchedFile, fitting, read_object
 from pi_rpc.llm.models import CostTier, Model, ModelCost
 from pi_rpc.llm.provider import APIS
@@ -96,7 +97,8 @@ def load_models(path: Path) -> CustomModels:
     raw, problems = read_object(path, commented=True)
     if raw is None:
         return CustomModels(problems=tuple(problems))
-    from pi_rpc.harness._models_file import ModelsFile
+    with one_at_a_time:
+        from pi_rpc.harness._models_file import ModelsFile
 
     file, unfit = fitting(ModelsFile, raw, path)
     problems += unfit

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from pi_rpc._os.imports import one_at_a_time
 from pi_rpc.harness._looking import exists, is_file, is_folder
 from pi_rpc.harness._selection import IgnoreRules
 from pi_rpc.harness._texts import TooLargeError, read_text
@@ -177,7 +178,8 @@ def _load(path: Path, scope: Scope, problems: list[str]) -> PromptTemplate | Non
         return None
     description, hint = None, None
     if raw:
-        from pi_rpc.harness._front_matter_keys import TemplateKeys
+        with one_at_a_time:
+            from pi_rpc.harness._front_matter_keys import TemplateKeys
 
         keys, unfit = fitting(TemplateKeys, raw, path)
         problems += unfit

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from pi_rpc._os.imports import one_at_a_time
 from pi_rpc.harness._written import fitting, read_object
 from pi_rpc.harness.permissions.rules import RuleSet, read_rules
 from pi_rpc.llm.messages import ThinkingLevel
@@ -178,7 +179,8 @@ def load_settings(folder: Path, project: Path | None = None) -> tuple[Settings, 
         problems = problems + more
     if raw is None and over is None:
         return Settings(), problems
-    from pi_rpc.harness._settings_file import SettingsFile
+    with one_at_a_time:
+        from pi_rpc.harness._settings_file import SettingsFile
 
     file, unfit = fitting(SettingsFile, raw or {}, path)
     problems += unfit
@@ -216,7 +218,9 @@ def update_settings(path: Path, changes: Mapping[str, Any]) -> None:
     object or is locked, and ``OSError``. Blocking.
     """
     from pi_rpc.harness._rewriting import rewrite_object
-    from pi_rpc.harness._settings_file import SettingsFile
+
+    with one_at_a_time:
+        from pi_rpc.harness._settings_file import SettingsFile
 
     _, unfit = fitting(SettingsFile, _merged({}, changes), path)
     if unfit:

@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
+from pi_rpc._os.imports import one_at_a_time
 from pi_rpc.harness._looking import exists, is_file, is_folder
 from pi_rpc.harness._selection import IgnoreRules, Selection
 from pi_rpc.harness._texts import TooLargeError, read_text
@@ -229,7 +230,8 @@ def _load(path: Path, place: Place, problems: list[str], *, declared: bool) -> S
         return None
     if not raw and not declared:
         return None
-    from pi_rpc.harness._front_matter_keys import SkillKeys
+    with one_at_a_time:
+        from pi_rpc.harness._front_matter_keys import SkillKeys
 
     keys, unfit = fitting(SkillKeys, raw, path)
     description = (keys.description or "").strip()

@@ -132,6 +132,11 @@ class Services:
 
         Takes a while, in threads. What is wrong is told when a session begins.
         """
+        # Their modules import each other, and more than one library below imports them: here, where
+        # no other thread imports yet.
+        import importlib.metadata
+        import importlib.resources  # noqa: F401
+
         preload = partial(self._preload, model)
         address = await anyio.to_thread.run_sync(preload, abandon_on_cancel=True)
         from pi_rpc.llm import http

@@ -385,7 +385,7 @@ async def test_a_file_that_became_another_session_is_not_gone_on_with(tmp_path: 
 
 
 async def test_more_than_a_frame_holds_comes_in_pages(tmp_path: Path) -> None:
-    long = "x" * (20 * 1024 * 1024)
+    long = "\x01" * (4 * 1024 * 1024)  # 24 MiB of JSON
     async with editor(tmp_path, [[say("one")], [say("two")]]) as client:
         for _ in range(2):
             await client.request("prompt", {"message": long})

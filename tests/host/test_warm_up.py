@@ -3,9 +3,13 @@
 import json
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
+
+from pi_rpc._os.imports import one_at_a_time
+from pi_rpc.harness.settings import load_settings
 
 PROGRAM = """
 import sys
@@ -50,3 +54,43 @@ def test_all_that_the_usual_model_takes_is_there_before_it_is_asked(
         expected.add("pi_rpc.llm.providers.openai_completions")
     assert set(loaded.split()) == expected
     assert clients == client
+
+
+WATCHING = """
+import sys, threading
+from pathlib import Path
+import anyio
+from pi_rpc.host.services import Services
+
+loaded = {}
+
+def watch(event, arguments):
+    if event == "import":
+        loaded.setdefault(arguments[0], threading.current_thread().name)
+
+async def main():
+    sys.addaudithook(watch)
+    await Services(Path(sys.argv[1])).warm_up()
+    print(loaded.get("importlib.metadata"), loaded.get("importlib.resources"))
+
+anyio.run(main)
+"""
+
+
+def test_modules_that_import_each_other_are_loaded_before_a_second_thread_imports(
+    tmp_path: Path,
+) -> None:
+    argv = [sys.executable, "-c", WATCHING, str(tmp_path)]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.split() == ["MainThread", "MainThread"]
+
+
+def test_two_threads_never_load_the_library_of_settings_at_once(tmp_path: Path) -> None:
+    (tmp_path / "settings.json").write_text("{}")
+    with one_at_a_time:
+        other = threading.Thread(target=load_settings, args=(tmp_path,), daemon=True)
+        other.start()
+        other.join(0.2)
+        assert other.is_alive()
+    other.join(30)
+    assert not other.is_alive()
