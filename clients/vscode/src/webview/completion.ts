@@ -15,6 +15,7 @@ export class CompletionList {
   readonly element: HTMLElement;
   private choices: Choice[] = [];
   private at = 0;
+  private typed = "";
 
   constructor(
     private readonly input: HTMLTextAreaElement,
@@ -35,12 +36,14 @@ export class CompletionList {
     return !this.element.hidden;
   }
 
-  open(choices: Choice[]): void {
+  /** Shows `choices` for what was `typed` of one. */
+  open(choices: Choice[], typed: string): void {
     if (choices.length === 0) {
       this.close();
       return;
     }
     this.choices = choices;
+    this.typed = typed;
     this.at = 0;
     this.element.replaceChildren(...choices.map((choice, index) => this.option(choice, index)));
     show(this.element, true);
@@ -70,6 +73,11 @@ export class CompletionList {
     const takes = event.key === "Tab" || (event.key === "Enter" && !event.altKey && !event.shiftKey);
     const choice = this.choices[this.at];
     if (!takes || !choice) return false;
+    if (event.key === "Enter" && choice.value === this.typed) {
+      // Nothing is left to complete: the key is for the message.
+      this.close();
+      return false;
+    }
     this.choose(choice);
     return true;
   }

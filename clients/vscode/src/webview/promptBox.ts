@@ -107,7 +107,7 @@ export class PromptBox {
 
   setFiles(id: number, files: FoundFile[]): void {
     if (id !== this.search || this.completing?.kind !== "file") return;
-    this.completion.open(files.slice(0, 20).map(fileChoice));
+    this.completion.open(files.slice(0, 20).map(fileChoice), this.completing.query);
   }
 
   attach(attachments: Attachment[], images: ImageBlock[] = []): void {
@@ -213,7 +213,8 @@ export class PromptBox {
     else if (this.completing.kind === "command") {
       const ours = OWN_COMMANDS.filter(({ name }) => !this.commands.some((one) => one.name === name));
       const all: CommandHint[] = [...this.commands, ...ours];
-      this.completion.open(fitting(all, this.completing.query).slice(0, 20).map(commandChoice));
+      const { query } = this.completing;
+      this.completion.open(fitting(all, query).slice(0, 20).map(commandChoice), query);
     } else this.host.post({ type: "searchFiles", id: ++this.search, query: this.completing.query });
   }
 

@@ -341,6 +341,20 @@ test("files that were found for an earlier question are not offered", () => {
   assert.equal(box.element.querySelectorAll("[role=option]").length, 0);
 });
 
+test("Enter sends a command that is written out, and completes one that is not", () => {
+  const { box, done } = promptBox();
+  box.setCommands([{ name: "deploy", source: "prompt", description: "Brings it out" }]);
+  type(box.input, "/dep");
+  press(box.input, "Enter");
+  assert.equal(box.input.value, "/deploy ");
+  assert.deepEqual(done, []);
+  type(box.input, "/deploy");
+  assert.equal(box.element.querySelectorAll("[role=option]").length, 1);
+  press(box.input, "Enter");
+  assert.equal(done.length, 1);
+  assert.equal(box.input.value, "");
+});
+
 test("commands are offered, and Escape closes the list before it stops a run", () => {
   const { box, done } = promptBox();
   box.setCommands([{ name: "deploy", source: "prompt", description: "Brings it out" }]);
