@@ -204,10 +204,12 @@ class _Keeper:
             number = getattr(error, "errno", None) or 22  # EINVAL
             self._send(b"failed %d %s\n" % (number, failed))
             return False
-        self._send(b"started %d\n" % self._pid)
         os.chdir("/")
+        # Closed before it is said that the program runs: it can stop us at any moment, and its
+        # pipes would then stay open for somebody who waits for their end alone.
         for fd in fds:
             os.close(fd)
+        self._send(b"started %d\n" % self._pid)
         return True
 
     def _alive(self) -> bool:

@@ -69,11 +69,13 @@ def test_a_daemon_goes_on_though_nobody_reads_its_standard_error(tmp_path: Path)
         try:
             client = Wire(process)
             client.ask("initialize", {})
+            client.reply({"id": "nobody-asked"}, result=None)  # which is worth a line
             assert client.ask("ping") == {}
             everything(errors)
             # What waited for a reader is written when there is one.
             assert client.end() == 0
-            assert b"DEBUG pi_rpc" in everything(errors)
+            assert b"DEBUG pi_rpc" in (said := everything(errors))
+            assert b"nobody-asked" in said
         finally:
             process.kill()
             os.close(errors)
