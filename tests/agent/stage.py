@@ -17,6 +17,7 @@ from pi_rpc.agent.messages import role_of
 from pi_rpc.llm.abort import AbortSignal
 from pi_rpc.llm.messages import AssistantMessage, ToolResultMessage, UserMessage, text_of
 from pi_rpc.llm.scripted import ScriptedReply, scripted_model, scripted_stream_fn
+from tests.deadlines import DEADLINE_S
 
 ANY_OBJECT: dict[str, Any] = {"type": "object", "properties": {}}
 
@@ -122,7 +123,7 @@ def waits_for(event: anyio.Event, started: anyio.Event | None = None) -> Execute
     ) -> ToolResult:
         if started is not None:
             started.set()
-        with anyio.fail_after(5):
+        with anyio.fail_after(DEADLINE_S):
             await event.wait()
         return ToolResult.of_text("waited")
 

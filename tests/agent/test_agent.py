@@ -45,6 +45,7 @@ from pi_rpc.llm.scripted import (
     until,
 )
 from tests.agent.stage import name_message, names, said, tool, user
+from tests.deadlines import DEADLINE_S
 
 pytestmark = pytest.mark.anyio
 
@@ -538,7 +539,7 @@ async def test_a_listener_that_raises_once_ends_the_run_in_order_and_leaves_the_
 
     getattr(agent, kind)(raises)
     events = listen(agent)
-    with caplog.at_level(logging.CRITICAL), anyio.fail_after(5):
+    with caplog.at_level(logging.CRITICAL), anyio.fail_after(DEADLINE_S):
         if where == "agent_end":
             with pytest.raises(RuntimeError, match="the listener broke"):
                 await agent.prompt("hi")
@@ -566,7 +567,7 @@ async def test_a_listener_that_raises_once_ends_the_run_in_order_and_leaves_the_
         if isinstance(message, ToolResultMessage)
     ]
     assert calls == answers
-    with anyio.fail_after(5):
+    with anyio.fail_after(DEADLINE_S):
         await agent.prompt("again")
     assert agent.state.error_message is None
 
@@ -583,7 +584,7 @@ async def test_a_listener_that_always_raises_is_told_to_the_caller_and_others_he
     agent.subscribe(raises)
     with (
         caplog.at_level(logging.CRITICAL),
-        anyio.fail_after(5),
+        anyio.fail_after(DEADLINE_S),
         pytest.raises(RuntimeError, match="always"),
     ):
         await agent.prompt("hi")
@@ -670,7 +671,7 @@ async def test_a_hook_that_cancels_itself_ends_the_run_as_failed(
         raise anyio.get_cancelled_exc_class()
 
     agent = make_agent([[text("ok")]], should_stop_after_turn=cancels)
-    with caplog.at_level(logging.CRITICAL), anyio.fail_after(5):
+    with caplog.at_level(logging.CRITICAL), anyio.fail_after(DEADLINE_S):
         await agent.prompt("hi")
     assert "cancelled from inside" in str(agent.state.error_message)
 
@@ -692,5 +693,7 @@ def test_asking_for_the_shapes_of_events_loads_neither_the_loop_nor_anything_hea
         "import pi_rpc.agent.agent;"
         "print({'httpx', 'jsonschema', 'pydantic', 'ssl'} & set(sys.modules))"
     )
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=30, check=True)
+    ran = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, timeout=DEADLINE_S, check=True
+    )
     assert ran.stdout.decode().strip() == "set()"

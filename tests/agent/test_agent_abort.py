@@ -24,6 +24,7 @@ from pi_rpc.llm.abort import AbortController
 from pi_rpc.llm.messages import AssistantMessage
 from pi_rpc.llm.scripted import scripted_model, scripted_stream_fn, text, tool_call, until
 from tests.agent.stage import config, name_message, names, results, said, tool, user, waits_for
+from tests.deadlines import DEADLINE_S
 
 pytestmark = pytest.mark.anyio
 
@@ -50,7 +51,7 @@ async def prompt_and_abort_when(agent: Agent, ready: anyio.Event, prompt: str = 
     async def run() -> None:
         new.extend(await agent.prompt(prompt))
 
-    with anyio.fail_after(10):
+    with anyio.fail_after(DEADLINE_S):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(run)
             await ready.wait()
@@ -409,7 +410,7 @@ async def test_cancelling_the_caller_finishes_the_run_as_aborted_and_goes_on() -
         await agent.prompt("hi")
         reached.append("after the prompt")
 
-    with anyio.fail_after(10):
+    with anyio.fail_after(DEADLINE_S):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(run)
             await started.wait()
@@ -435,7 +436,7 @@ async def test_cancelling_the_caller_while_text_streams_keeps_the_text() -> None
         await anyio.sleep_forever()
 
     agent, events = make_agent([[text("partial"), until(wait)]])
-    with anyio.fail_after(10):
+    with anyio.fail_after(DEADLINE_S):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(agent.prompt, "hi")
             await streaming.wait()
@@ -457,7 +458,7 @@ async def test_what_must_be_finished_after_a_cancellation_is_bounded_and_loses_n
     agent, _events = make_agent([[text("ok")]], finish_within_s=0.01)
     leave = agent.subscribe_batch(store)
     agent.steer("now")
-    with anyio.fail_after(10):
+    with anyio.fail_after(DEADLINE_S):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(agent.prompt, "hi")
             await stuck.wait()
@@ -472,7 +473,7 @@ async def test_what_must_be_finished_after_a_cancellation_is_bounded_and_loses_n
 
 async def test_a_scope_that_was_cancelled_before_the_prompt_gives_an_aborted_run() -> None:
     agent, events = make_agent([[text("no")]])
-    with anyio.CancelScope() as scope, anyio.fail_after(10):
+    with anyio.CancelScope() as scope, anyio.fail_after(DEADLINE_S):
         scope.cancel()
         await agent.prompt("hi")
     assert scope.cancelled_caught
@@ -498,7 +499,7 @@ async def test_cancelling_whoever_reads_the_bare_loop_stops_its_tools() -> None:
         async for _event in agent_loop([user("hi")], context, config([CALL])):
             pass
 
-    with anyio.fail_after(10):
+    with anyio.fail_after(DEADLINE_S):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(read)
             await started.wait()

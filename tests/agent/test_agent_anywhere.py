@@ -24,6 +24,7 @@ from pi_rpc.agent.events import (
 from pi_rpc.llm.messages import AssistantMessage, ToolCall, ToolResultMessage, UserMessage
 from pi_rpc.llm.scripted import scripted_model, scripted_stream_fn, text, thinking, tool_call
 from tests.agent.stage import said, tool
+from tests.deadlines import DEADLINE_S
 
 pytestmark = pytest.mark.anyio
 
@@ -148,7 +149,7 @@ async def test_an_abort_at_any_event(at: int) -> None:
     agent.subscribe(heard.append)
     agent.subscribe(steers(agent))
     agent.subscribe(lambda _event: agent.abort() if len(heard) == at + 1 else None)
-    with anyio.fail_after(10):
+    with anyio.fail_after(DEADLINE_S):
         await agent.prompt("hi")
     check(agent, heard)
 
@@ -167,7 +168,7 @@ async def test_a_listener_that_raises_at_any_event(
     agent.subscribe(heard.append)
     agent.subscribe(steers(agent))
     agent.subscribe(disturb)
-    with caplog.at_level(logging.CRITICAL), anyio.fail_after(10):
+    with caplog.at_level(logging.CRITICAL), anyio.fail_after(DEADLINE_S):
         try:
             await agent.prompt("hi")
         except Disturbance:
@@ -191,7 +192,7 @@ async def test_a_store_that_refuses_any_batch(at: int, caplog: pytest.LogCapture
     agent.subscribe_batch(store)
     agent.subscribe(heard.append)
     agent.subscribe(steers(agent))
-    with caplog.at_level(logging.CRITICAL), anyio.fail_after(10):
+    with caplog.at_level(logging.CRITICAL), anyio.fail_after(DEADLINE_S):
         try:
             await agent.prompt("hi")
         except Disturbance:
@@ -199,7 +200,7 @@ async def test_a_store_that_refuses_any_batch(at: int, caplog: pytest.LogCapture
     assert stored == agent.state.messages
     assert [type(each) for each in heard].count(AgentEnd) == 1
     assert not agent.state.is_streaming
-    with anyio.fail_after(10):
+    with anyio.fail_after(DEADLINE_S):
         await agent.prompt("again")
 
 
@@ -216,6 +217,6 @@ async def test_a_caller_that_is_cancelled_at_any_event(at: int) -> None:
     agent.subscribe(heard.append)
     agent.subscribe(steers(agent))
     agent.subscribe(disturb)
-    with anyio.fail_after(10), anyio.CancelScope() as scope:
+    with anyio.fail_after(DEADLINE_S), anyio.CancelScope() as scope:
         await agent.prompt("hi")
     check(agent, heard)

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.deadlines import DEADLINE_S
+
 ROOT = Path(__file__).parent.parent.parent
 PAGE = (ROOT / "docs" / "agent-loop.md").read_text(encoding="utf-8")
 EXAMPLE = (ROOT / "examples" / "agent_loop.py").read_text(encoding="utf-8")
@@ -29,7 +31,7 @@ def test_every_example_of_the_page_prints_what_stands_below_it(
         cwd=ROOT,
         env={**os.environ, "PYTHONIOENCODING": "utf-8"},
         capture_output=True,
-        timeout=30,
+        timeout=DEADLINE_S,
         check=False,
     )
     assert ran.stderr.decode() == ""
@@ -55,7 +57,7 @@ def test_the_example_of_the_readme_runs() -> None:
         [sys.executable, "-W", "error", "-c", found.group(1)],
         cwd=ROOT,
         capture_output=True,
-        timeout=30,
+        timeout=DEADLINE_S,
         check=True,
     )
     assert ran.stderr.decode() == ""

@@ -37,6 +37,7 @@ from tests.agent.stage import (
     user,
     waits_for,
 )
+from tests.deadlines import DEADLINE_S
 
 pytestmark = pytest.mark.anyio
 
@@ -352,7 +353,7 @@ async def test_an_abort_during_tools_keeps_partial_output_and_starts_no_further_
     replies = [[tool_call("ignore", call_id="a"), tool_call("watch", call_id="b")], [text("no")]]
     stream = agent_loop_continue(context, config(replies), controller.signal)
     events: list[LoopEvent] = []
-    with anyio.fail_after(5):
+    with anyio.fail_after(DEADLINE_S):
         async for event in stream:
             events.append(event)
             if isinstance(event, ToolExecutionUpdate):

@@ -35,6 +35,7 @@ from pi_rpc.llm.scripted import (
     tool_call,
 )
 from tests.agent.stage import config, name_message, names, play, said, tool, user
+from tests.deadlines import DEADLINE_S
 
 pytestmark = pytest.mark.anyio
 
@@ -471,7 +472,7 @@ async def test_leaving_a_stream_stops_its_tools() -> None:
 
     loop = config(TOOL_THEN_TEXT)
     context = AgentContext("", [], [tool("do", execute)])
-    with anyio.fail_after(5):
+    with anyio.fail_after(DEADLINE_S):
         async with agent_loop([user("hi")], context, loop) as stream:
             async for event in stream:
                 if names([event]) == ["tool update a"]:
@@ -495,7 +496,7 @@ async def test_what_emit_raises_stops_the_tools_and_is_passed_on() -> None:
         if names(events) == ["tool update a"]:
             raise OSError("disk full")
 
-    with pytest.raises(OSError, match="disk full"), anyio.fail_after(5):
+    with pytest.raises(OSError, match="disk full"), anyio.fail_after(DEADLINE_S):
         await run_agent_loop(
             [user("hi")], AgentContext("", [], [tool("do", execute)]), config(TOOL_THEN_TEXT), emit
         )

@@ -23,6 +23,7 @@ from pi_rpc.llm.messages import AssistantMessage, TextBlock, Usage
 from pi_rpc.llm.models import Model
 from pi_rpc.llm.scripted import scripted_model, text, tool_call
 from tests.agent.stage import names, play, results, said, tool, user
+from tests.deadlines import DEADLINE_S
 
 pytestmark = pytest.mark.anyio
 
@@ -33,7 +34,7 @@ TYPED = {"type": "object", "properties": {"n": {"type": "integer"}}}
 async def run(used: AgentTool | list[AgentTool], **fields: Any) -> list[LoopEvent]:
     tools = used if isinstance(used, list) else [used]
     replies = fields.pop("replies", [CALL, [text("ok")]])
-    with anyio.fail_after(10):
+    with anyio.fail_after(DEADLINE_S):
         return await play(replies, tools=tools, **fields)
 
 

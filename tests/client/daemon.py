@@ -31,7 +31,7 @@ async def connected(
 ) -> AsyncIterator[PiRpc]:
     """A client; ``options`` are those of ``PiRpc.spawn``."""
     options = {"cwd": home, "env": environment(home, replies), **options}
-    with anyio.fail_after(3 * DEADLINE_S):
+    with anyio.fail_after(2 * DEADLINE_S):
         async with PiRpc.spawn(**options) as client:
             yield client
 

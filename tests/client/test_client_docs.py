@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pi_rpc.client import PiRpc, Session
 from tests.client.daemon import environment
+from tests.deadlines import DEADLINE_S
 from tests.e2e.editor import call, say
 
 ROOT = Path(__file__).parents[2]
@@ -26,7 +27,7 @@ def test_the_example_prints_what_stands_below_it(tmp_path: Path) -> None:
         env={**environment(tmp_path / "home", replies), "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=50,
+        timeout=DEADLINE_S,
         check=False,
     )
     assert ran.stderr == ""

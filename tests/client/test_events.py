@@ -16,10 +16,9 @@ from pi_rpc.client.events import with_known_messages
 from pi_rpc.llm.messages import UserMessage
 from pi_rpc.protocol.events import BashOutput, CommandsChanged, MessageEnd
 from pi_rpc.protocol.requests import SessionMessagesResult
+from tests.deadlines import DEADLINE_S
 
 pytestmark = pytest.mark.anyio
-
-DEADLINE_S = 10.0
 
 
 def raw(**event: Any) -> Raw:

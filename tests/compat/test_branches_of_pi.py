@@ -15,6 +15,7 @@ from pi_rpc.session import JsonlSession, JsonlSessionRepo, build_context
 from pi_rpc.session.entries import BranchSummaryEntry, LabelEntry
 from pi_rpc.session.tree import tree_page
 from tests.compat.test_pi_opens_ours import PI, plain, readable
+from tests.deadlines import DEADLINE_S
 from tests.session.builders import assistant, ids, message_entry, place, user_entry
 
 SCRIPT = Path(__file__).parent / "pi_sessions.mjs"
@@ -42,7 +43,7 @@ def pi_does(path: Path, *steps: dict[str, Any]) -> dict[str, Any]:
         [PI[0], str(SCRIPT), str(INDEX), str(path), json.dumps(steps)],
         cwd=path.parent,
         capture_output=True,
-        timeout=50,
+        timeout=DEADLINE_S,
         check=False,
     )
     assert done.returncode == 0, done.stderr.decode()

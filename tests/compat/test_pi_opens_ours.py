@@ -28,6 +28,7 @@ from pi_rpc.session.entries import (
     UsageEntry,
     encode_header,
 )
+from tests.deadlines import DEADLINE_S
 from tests.session.builders import (
     FIXTURE,
     assistant,
@@ -61,7 +62,7 @@ def ask_pi(path: Path, home: Path) -> dict[str, Any]:
         env={"HOME": str(home), "PI_OFFLINE": "1", "PATH": os.environ["PATH"]},
         cwd=home,
         capture_output=True,
-        timeout=50,
+        timeout=DEADLINE_S,
         check=False,
     )
     answers = [json.loads(line) for line in done.stdout.split(b"\n") if line]

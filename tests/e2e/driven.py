@@ -13,9 +13,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from tests.deadlines import DEADLINE_S
 from tests.warm import start_daemon
-
-DEADLINE_S = 30.0
 
 Frame: TypeAlias = dict[str, Any]
 

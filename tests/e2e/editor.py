@@ -20,7 +20,8 @@ from pygls.protocol import default_converter
 from pytest_lsp import LanguageClient
 from pytest_lsp.client import make_test_lsp_client
 
-DEADLINE_S = 20.0
+from tests.deadlines import DEADLINE_S
+
 DAEMON = (sys.executable, "-m", "pi_rpc", "--stdio")
 HOLD_MS = 60_000
 """A delay in a script that no test waits for: it is aborted or killed before."""

@@ -7,6 +7,7 @@ from typing import Any
 import anyio
 import pytest
 
+from tests.deadlines import DEADLINE_S
 from tests.e2e.buffers import ABILITIES, Buffers
 from tests.e2e.editor import Editor, Refused, call, editor, hold, say
 
@@ -241,7 +242,7 @@ async def test_what_an_ephemeral_session_of_a_killed_process_has_saved_goes_with
     assert files(left)
     os.utime(left, (0, 0))
     async with editor(home, cwd=project, initialize=FULL, environ=environ):
-        with anyio.fail_after(20):
+        with anyio.fail_after(DEADLINE_S):
             while left.exists():
                 await anyio.sleep(0.01)
 

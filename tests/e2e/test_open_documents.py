@@ -9,6 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
+from tests.deadlines import DEADLINE_S
 from tests.e2e.buffers import ABILITIES, Buffers, said
 from tests.e2e.editor import Refused, Step, call, editor, say
 
@@ -328,7 +329,7 @@ async def test_an_abort_does_not_wait_for_an_editor(project: Path) -> None:
 
         shown.answers[READ] = never
         prompt = shown.editor.begin("prompt", {"message": "go"})
-        with anyio.fail_after(10):
+        with anyio.fail_after(DEADLINE_S):
             await begun.wait()
         assert (await shown.editor.request("abort"))["aborted"]
         assert (await shown.editor.answer(prompt))["stopReason"] == "aborted"

@@ -7,6 +7,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from tests.deadlines import DEADLINE_S
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 READ = {"toolCall": {"name": "read", "arguments": {"path": "README.md"}}}
@@ -38,6 +40,6 @@ def converse(
         input=answers,
         capture_output=True,
         text=True,
-        timeout=50,
+        timeout=DEADLINE_S,
         check=False,
     )

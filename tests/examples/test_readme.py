@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.deadlines import DEADLINE_S
+
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
@@ -31,7 +33,7 @@ def test_the_pipe_is_a_complete_client(tmp_path: Path) -> None:
         env=environment(tmp_path, "Nothing much."),
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=DEADLINE_S,
         check=True,
     )
     last = json.loads(done.stdout.splitlines()[-1])
@@ -46,7 +48,7 @@ def test_run_prints_the_answer_and_nothing_else_on_stdout(tmp_path: Path) -> Non
         env=environment(tmp_path, "It waits."),
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=DEADLINE_S,
         check=True,
     )
     assert done.stdout == "It waits.\n"

@@ -19,8 +19,7 @@ from pi_rpc.llm.scripted import ScriptedReply, scripted_model, scripted_stream_f
 from pi_rpc.session.memory import MemorySession
 from pi_rpc.session.storage import SessionStorage
 from pi_rpc.tools import LocalFiles, LocalShell
-
-DEADLINE_S = 10.0
+from tests.deadlines import DEADLINE_S
 
 
 class Hall:

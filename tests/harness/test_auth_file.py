@@ -17,6 +17,7 @@ from pi_rpc.harness._auth_file import AuthFile
 from pi_rpc.harness._rewriting import RewriteError
 from pi_rpc.harness.credentials import CredentialError, Credentials, KeyForm
 from pi_rpc.llm.messages import now_ms
+from tests.deadlines import DEADLINE_S
 
 SECRET = "sk-very-secret"
 
@@ -134,10 +135,10 @@ def test_the_lock_of_pi_is_waited_for_and_then_respected(
     monkeypatch.setattr(_rewriting, "_wait", waited)
     thread = threading.Thread(target=AuthFile(tmp_path).store_key, args=("groq", "k"))
     thread.start()
-    assert held.wait(20)
+    assert held.wait(DEADLINE_S)
     assert not (tmp_path / "auth.json").exists()
     (tmp_path / "auth.json.lock").rmdir()
-    thread.join(20)
+    thread.join(DEADLINE_S)
     assert _written(tmp_path)["groq"]["key"] == "k"
     assert not (tmp_path / "auth.json.lock").exists()
 
@@ -156,7 +157,7 @@ def test_writers_in_several_processes_lose_nothing_of_each_other(tmp_path: Path)
     writers = [
         subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path), name]) for name in "abc"
     ]
-    assert [writer.wait(50) for writer in writers] == [0, 0, 0]
+    assert [writer.wait(DEADLINE_S) for writer in writers] == [0, 0, 0]
     assert len(_written(tmp_path)) == 24
 
 

@@ -18,6 +18,7 @@ from pi_rpc.harness.credentials import (
 from pi_rpc.llm.catalogue import catalogue, provider_names
 from pi_rpc.llm.messages import now_ms
 from pi_rpc.llm.models import Model
+from tests.deadlines import DEADLINE_S
 
 pytestmark = pytest.mark.anyio
 
@@ -318,7 +319,7 @@ async def test_a_command_that_is_waited_for_no_longer_is_ended_and_may_run_again
     credentials = Credentials(tmp_path, environ=os.environ)
     async with anyio.create_task_group() as asking:
         asking.start_soon(credentials.api_key, "p")
-        with anyio.fail_after(30):
+        with anyio.fail_after(DEADLINE_S):
             while not started.exists():
                 await anyio.sleep(0.01)
         asking.cancel_scope.cancel()
@@ -331,7 +332,7 @@ async def test_a_command_that_is_waited_for_no_longer_is_ended_and_may_run_again
 async def test_a_command_whose_child_keeps_the_output_open_holds_nobody_up(tmp_path: Path) -> None:
     _auth(tmp_path, {"p": _key("!sleep 600 & echo key")})
     credentials = Credentials(tmp_path, environ=os.environ)
-    with anyio.fail_after(30):
+    with anyio.fail_after(DEADLINE_S):
         assert await credentials.api_key("p") == "key"
 
 

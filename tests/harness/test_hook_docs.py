@@ -40,7 +40,7 @@ def test_the_example_of_hooks_prints_what_stands_below_it() -> None:
         cwd=ROOT,
         env={**os.environ, "PYTHONIOENCODING": "utf-8"},
         capture_output=True,
-        timeout=30,
+        timeout=DEADLINE_S,
         check=False,
     )
     assert ran.stderr.decode() == ""

@@ -26,6 +26,7 @@ from pi_rpc.llm.scripted import (
     tool_call,
     until,
 )
+from tests.deadlines import DEADLINE_S
 from tests.harness.branches import ROLES, Asked, asking, call, reply, result, usage_of, user
 
 pytestmark = pytest.mark.anyio
@@ -168,7 +169,7 @@ async def test_an_abort_while_the_model_writes_is_a_cancelled_summary() -> None:
         await anyio.sleep_forever()
 
     script = scripted_stream_fn([[text("half of"), until(never)]])
-    with anyio.fail_after(10):
+    with anyio.fail_after(DEADLINE_S):
         async with anyio.create_task_group() as group:
             group.start_soon(stop)
             with pytest.raises(SummaryCancelledError):

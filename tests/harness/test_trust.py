@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from pi_rpc.harness.trust import GATED, RewriteError, TrustStore, needed
+from tests.deadlines import DEADLINE_S
 
 
 @pytest.fixture
@@ -139,7 +140,7 @@ def test_decisions_of_several_processes_at_once_are_all_kept(agent: Path, projec
     for process in processes:
         process.start()
     for process in processes:
-        process.join(45)
+        process.join(DEADLINE_S)
     assert [process.exitcode for process in processes] == [0, 0, 0]
     kept = _kept(agent)
     assert isinstance(kept, dict)

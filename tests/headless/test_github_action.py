@@ -244,7 +244,7 @@ def linted(workflow: str) -> list[str]:
         env=dict(os.environ),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=DEADLINE_S,
         check=True,
     )
     return [each["message"] for each in json.loads(done.stdout)]

@@ -15,10 +15,10 @@ from pi_rpc.harness.inputs import PromptInput
 from pi_rpc.harness.runs import Limits, Run
 from pi_rpc.host.host import Host, HostedSession, SessionOptions
 from pi_rpc.host.services import Services
+from tests.deadlines import DEADLINE_S
 
 pytestmark = pytest.mark.anyio
 
-DEADLINE_S = 10.0
 HOLD_MS = 60_000
 EPHEMERAL = SessionOptions(ephemeral=True)
 

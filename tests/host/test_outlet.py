@@ -23,8 +23,8 @@ from pi_rpc.agent.tool import ToolResult
 from pi_rpc.agent.waiting_updates import WAITING_LIMIT
 from pi_rpc.host.outlet import EventOutlet, EventPreferences, Numbered, Ticker
 from pi_rpc.llm.events import TextDelta, TextStart, ThinkingDelta, ToolCallDelta
+from tests.deadlines import DEADLINE_S
 
-DEADLINE_S = 10.0
 STREAM: Any = object()
 """Nothing here looks at it."""
 

@@ -14,10 +14,10 @@ from pi_rpc.harness.errors import HarnessError
 from pi_rpc.host.host import Host, HostedSession, SessionOptions
 from pi_rpc.host.services import Services
 from pi_rpc.host.trusting import ProjectTrust, decide_trust, project_trust
+from tests.deadlines import DEADLINE_S
 
 pytestmark = pytest.mark.anyio
 
-DEADLINE_S = 10.0
 
 EVERYTHING = """
 from msgspec import Struct

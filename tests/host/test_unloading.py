@@ -21,10 +21,10 @@ from pi_rpc.host.services import Services
 from pi_rpc.llm.abort import AbortController
 from pi_rpc.session.repo import JsonlSessionRepo
 from pi_rpc.session.storage import SessionLockedError
+from tests.deadlines import DEADLINE_S
 
 pytestmark = pytest.mark.anyio
 
-DEADLINE_S = 10.0
 HALF_AN_HOUR = 30 * 60.0
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from pi_rpc._os.imports import one_at_a_time
 from pi_rpc.harness.settings import load_settings
+from tests.deadlines import DEADLINE_S
 
 PROGRAM = """
 import sys
@@ -47,7 +48,7 @@ def test_all_that_the_usual_model_takes_is_there_before_it_is_asked(
     }
     (tmp_path / "models.json").write_text(json.dumps({"providers": providers}))
     argv = [sys.executable, "-c", PROGRAM, str(tmp_path), model]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=DEADLINE_S, check=True)
     loaded, clients = done.stdout.splitlines()
     expected = {"pydantic", "httpcore", "jsonschema"}
     if model != "no/such-model":
@@ -81,7 +82,7 @@ def test_modules_that_import_each_other_are_loaded_before_a_second_thread_import
     tmp_path: Path,
 ) -> None:
     argv = [sys.executable, "-c", WATCHING, str(tmp_path)]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=DEADLINE_S, check=True)
     assert done.stdout.split() == ["MainThread", "MainThread"]
 
 
@@ -92,5 +93,5 @@ def test_two_threads_never_load_the_library_of_settings_at_once(tmp_path: Path) 
         other.start()
         other.join(0.2)
         assert other.is_alive()
-    other.join(30)
+    other.join(DEADLINE_S)
     assert not other.is_alive()

@@ -12,6 +12,7 @@ import pytest
 from pi_rpc.jsonrpc.framing import Framing
 from pi_rpc.jsonrpc.peer import Peer
 from pi_rpc.jsonrpc.stdio import memory_pair
+from tests.deadlines import DEADLINE_S
 from tests.jsonrpc.echo_process import Echo
 from tests.jsonrpc.hazards import (
     ALONE,
@@ -33,7 +34,7 @@ def in_memory(data: bytes) -> bytes:
         handler = Echo()
         handler.peer = Peer(near, handler)
         output = bytearray()
-        with anyio.fail_after(20):
+        with anyio.fail_after(DEADLINE_S):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(handler.peer.serve)
                 far.send_bytes(data)
@@ -56,7 +57,7 @@ def all_output(argv: list[str], home: Path, data: bytes) -> bytes:
         argv,
         input=data,
         capture_output=True,
-        timeout=30,
+        timeout=DEADLINE_S,
         cwd=ROOT,
         env=scratch_environment(home),
         check=False,
@@ -98,7 +99,7 @@ def test_a_process_stands_every_other_hazard_in_one_conversation(
                     framing, partial(write_all, stdin), lambda: os.read(output, 1 << 16)
                 )
             assert os.read(output, 1 << 16) == b""
-            assert process.wait(10) == 0
+            assert process.wait(DEADLINE_S) == 0
         finally:
             process.kill()
 

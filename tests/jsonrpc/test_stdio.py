@@ -13,10 +13,10 @@ import pytest
 
 from pi_rpc.jsonrpc.framing import Framing
 from pi_rpc.jsonrpc.stdio import LOW_WATER_BYTES, StdioTransport
+from tests.deadlines import DEADLINE_S
 
 pytestmark = pytest.mark.anyio
 
-DEADLINE_S = 10
 ROOT = Path(__file__).resolve().parents[2]
 
 

@@ -10,11 +10,10 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 from pytest_lsp import LanguageClient
 
+from tests.deadlines import DEADLINE_S
 from tests.jsonrpc.processes import PROCESSES, ROOT, scratch_environment
 
 pytestmark = pytest.mark.anyio
-
-DEADLINE_S = 20
 
 
 @pytest.fixture(params=PROCESSES.values(), ids=PROCESSES)

@@ -13,8 +13,7 @@ from pi_rpc.jsonrpc.errors import RpcError, error_of, method_not_found
 from pi_rpc.jsonrpc.framing import Framing
 from pi_rpc.jsonrpc.peer import BARRIER, Peer, Request
 from pi_rpc.jsonrpc.stdio import MemoryTransport, memory_pair
-
-DEADLINE_S = 10
+from tests.deadlines import DEADLINE_S
 
 
 class Steered:

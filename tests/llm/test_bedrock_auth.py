@@ -32,6 +32,7 @@ from pi_rpc.llm.provider import Context, StreamOptions, stream_simple
 from pi_rpc.llm.providers import _bedrock_auth
 from pi_rpc.llm.providers._bedrock_auth import place_of
 from pi_rpc.llm.stream import AssistantMessageStream
+from tests.deadlines import DEADLINE_S
 from tests.llm.bedrock_wire import CONTENT_TYPE, delta, encoded, forget_aws, recorded
 
 pytestmark = pytest.mark.anyio
@@ -308,7 +309,11 @@ def test_without_the_extra_the_remedy_is_named(make_model: Callable[..., Model])
         "print(anyio.run(stream.result).error_message, stream.error.retryable)\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=True,
     )
     assert done.stdout == (
         "amazon-bedrock needs the library botocore; install it with: "
@@ -323,7 +328,11 @@ def test_the_library_is_imported_with_the_first_request_only() -> None:
         "print(sorted({'botocore', 'httpx', 'ssl', 'urllib3', 'http.client'} & set(sys.modules)))\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=True,
     )
     assert done.stdout == "[]\n"
 
@@ -426,7 +435,7 @@ async def test_an_abort_closes_the_connection_and_keeps_what_came(
         await stream.next_batch()
         controller.abort()
         message = await stream.result()
-        with anyio.fail_after(5):
+        with anyio.fail_after(DEADLINE_S):
             await closed.wait()
     assert message.stop_reason == "aborted"
     assert message.content == [TextBlock(text="a")]
@@ -443,7 +452,7 @@ async def test_a_stall_is_cut_after_the_idle_limit(
     async with serve(answer) as server:
         options = StreamOptions(api_key="k", idle_timeout_s=0.2)
         stream = stream_simple(make_model(api=API, base_url=server.url), hello, options)
-        with anyio.fail_after(10):
+        with anyio.fail_after(DEADLINE_S):
             await stream.result()
     assert type(stream.error) is StreamTimeoutError
 

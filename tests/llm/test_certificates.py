@@ -14,6 +14,7 @@ from pi_rpc.llm.http import aclose_clients
 from pi_rpc.llm.messages import AssistantMessage, UserMessage
 from pi_rpc.llm.models import Model
 from pi_rpc.llm.provider import Context, StreamOptions, stream_simple
+from tests.deadlines import DEADLINE_S
 
 pytestmark = pytest.mark.anyio
 
@@ -65,7 +66,7 @@ def model(url: str, make_model: Callable[..., Model]) -> Model:
 
 async def ask(model: Model, ca_file: str | None = None) -> AssistantMessage:
     context = Context(messages=[UserMessage(content="hello", timestamp=1)])
-    with anyio.fail_after(20):
+    with anyio.fail_after(DEADLINE_S):
         return await stream_simple(model, context, StreamOptions(ca_file=ca_file)).result()
 
 

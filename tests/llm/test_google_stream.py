@@ -41,6 +41,7 @@ from pi_rpc.llm.provider import Context, StreamOptions, stream_simple
 from pi_rpc.llm.providers.google_generative_ai import _Reader
 from pi_rpc.llm.sse import SseDecoder
 from pi_rpc.llm.stream import AssistantMessageStream, MessageBuilder
+from tests.deadlines import DEADLINE_S
 
 pytestmark = pytest.mark.anyio
 
@@ -380,7 +381,7 @@ async def test_a_reported_failure_becomes_the_error_that_fits(
         stream = stream_simple(make_model(api=API, base_url=server.url), hello)
         events = [event async for event in stream]
         message = await stream.result()
-        with anyio.fail_after(5):
+        with anyio.fail_after(DEADLINE_S):
             await closed.wait()
     assert type(stream.error) is kind
     assert stream.error.status == error["code"]
@@ -412,7 +413,7 @@ async def test_an_abort_closes_the_connection_and_keeps_the_text(
             if isinstance(event, TextDelta):
                 controller.abort()
         message = await stream.result()
-        with anyio.fail_after(5):
+        with anyio.fail_after(DEADLINE_S):
             await closed.wait()
     assert message.stop_reason == "aborted"
     assert message.content == [TextBlock(text="word")]

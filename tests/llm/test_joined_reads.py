@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from pi_rpc.llm import _joined_reads
 from pi_rpc.llm._joined_reads import ChunkJoiner, join_reads
 from pi_rpc.llm.http import EventRequest, open_events
+from tests.deadlines import DEADLINE_S
 
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nTransfer-Encoding:  Chunked\r\n\r\n"
 
@@ -198,7 +199,7 @@ async def test_the_patience_of_one_answer_is_not_that_of_the_next_on_its_connect
 
     async with serve(answer) as server:
         patient = EventRequest(server.url, {}, b"{}", "acme", idle_timeout_s=90, read_pause_s=3600)
-        with anyio.fail_after(30):
+        with anyio.fail_after(DEADLINE_S):
             async with open_events(patient) as response:
                 assert await response.read() == [("message", b"one")]
                 await response.drain()

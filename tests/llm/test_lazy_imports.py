@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.deadlines import DEADLINE_S
+
 PROGRAM = """
 import sys
 import pi_rpc.llm.http
@@ -25,7 +27,11 @@ print(sorted({"rich", "click", "httpx._main"} & set(sys.modules)))
 
 def test_no_heavy_module_is_imported_before_the_first_request() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=30, check=True
+        [sys.executable, "-c", PROGRAM],
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=True,
     )
     assert done.stdout.splitlines() == ["[]", "True", "[]"]
 
@@ -54,7 +60,7 @@ def test_storing_and_showing_keys_imports_nothing_that_a_request_needs(tmp_path:
         [sys.executable, "-c", KEYS, str(tmp_path)],
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=DEADLINE_S,
         check=True,
     )
     assert done.stdout.splitlines() == ["['auth.json']", "[]"]

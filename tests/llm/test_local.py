@@ -16,6 +16,7 @@ from pi_rpc.llm.http import aclose_clients
 from pi_rpc.llm.local import LOCAL_MODEL, LocalModelError, LocalModelServer
 from pi_rpc.llm.messages import UserMessage, now_ms, text_of
 from pi_rpc.llm.provider import Context, StreamOptions
+from tests.deadlines import DEADLINE_S
 
 pytestmark = pytest.mark.anyio
 
@@ -106,7 +107,7 @@ async def test_a_caller_that_is_cancelled_leaves_the_start_to_the_others(
         async with anyio.create_task_group() as both:
 
             async def cancel_once_started() -> None:
-                with anyio.fail_after(20):
+                with anyio.fail_after(DEADLINE_S):
                     while not fake.starts():
                         await anyio.sleep(0.01)
                 first.cancel()
@@ -152,7 +153,7 @@ async def test_closing_during_the_start_ends_it_and_tells_who_waits(
         except LocalModelError as error:
             failures.append(error.message)
 
-    with anyio.fail_after(20):
+    with anyio.fail_after(DEADLINE_S):
         async with anyio.create_task_group() as together:
             together.start_soon(ask)
             together.start_soon(ask)
@@ -167,7 +168,7 @@ async def test_a_server_that_died_is_started_anew(fake: Fake, server: LocalModel
     await server.base_url()
     (first,) = fake.starts()
     os.kill(first["pid"], 9)
-    with anyio.fail_after(20):
+    with anyio.fail_after(DEADLINE_S):
         while len(fake.starts()) == 1:
             reply = await server.stream(LOCAL_MODEL, ASK, StreamOptions()).result()
     assert reply.stop_reason == "stop"
@@ -262,7 +263,7 @@ async def test_an_abort_during_the_start_ends_the_reply_and_not_the_server(
     fake.plan(loading=20)
     controller = AbortController()
     stream = server.stream(LOCAL_MODEL, ASK, StreamOptions(signal=controller.signal))
-    with anyio.fail_after(20):
+    with anyio.fail_after(DEADLINE_S):
         async with anyio.create_task_group() as both:
 
             async def abort_once_started() -> None:

@@ -14,6 +14,7 @@ from pi_rpc.llm.local_servers import LocalServers, addresses
 from pi_rpc.llm.messages import UserMessage, text_of
 from pi_rpc.llm.models import Model, thinking_levels
 from pi_rpc.llm.provider import Context, StreamOptions, stream_simple
+from tests.deadlines import DEADLINE_S
 
 pytestmark = pytest.mark.anyio
 
@@ -265,7 +266,7 @@ async def test_a_server_that_is_silent_is_not_waited_for_and_hides_no_other() ->
         servers = LocalServers(
             {"llama.cpp": quiet.url, "lmstudio": quiet.url, "ollama": answering.url}, environ={}
         )
-        with anyio.fail_after(10):
+        with anyio.fail_after(DEADLINE_S):
             await servers.look()
         assert set(windows(servers.models())) == {"qwen3:8b"}
 

@@ -21,6 +21,7 @@ from pi_rpc.llm.messages import AssistantMessage
 from pi_rpc.llm.models import Model
 from pi_rpc.llm.provider import Context, StreamOptions, stream_simple
 from pi_rpc.llm.stream import AssistantMessageStream
+from tests.deadlines import DEADLINE_S
 
 pytestmark = pytest.mark.anyio
 
@@ -40,7 +41,7 @@ def ask(serve: Any, make_model: Callable[..., Model], hello: Context) -> Ask:
             stream = stream_simple(
                 make_model(base_url=server.url), hello, StreamOptions(api_key=KEY, **options)
             )
-            with anyio.fail_after(20):
+            with anyio.fail_after(DEADLINE_S):
                 message = await stream.result()
         assert KEY not in (message.error_message or "")
         return stream, message
@@ -198,7 +199,7 @@ async def test_a_connection_is_used_again_after_a_whole_reply(
     async with serve(answer) as server:
         model = make_model(base_url=server.url)
         for _ in range(2):
-            with anyio.fail_after(5):
+            with anyio.fail_after(DEADLINE_S):
                 assert (await stream_simple(model, hello).result()).stop_reason == "stop"
     assert connections == 1
 
@@ -227,7 +228,7 @@ async def test_an_idle_connection_that_is_closed_as_it_is_used_again_is_replaced
     async with serve(answer) as server:
         model = make_model(base_url=server.url)
         for _ in range(3):
-            with anyio.fail_after(5):
+            with anyio.fail_after(DEADLINE_S):
                 stream = stream_simple(model, hello)
                 assert (await stream.result()).stop_reason == "stop", stream.error
     assert (opened, ended) == (3, 2)
@@ -248,7 +249,7 @@ async def test_a_new_connection_that_ends_without_an_answer_is_a_failure_at_once
     async with serve(answer) as server:
         model = make_model(base_url=server.url)
         assert (await stream_simple(model, hello).result()).stop_reason == "stop"
-        with anyio.fail_after(5):
+        with anyio.fail_after(DEADLINE_S):
             stream = stream_simple(model, hello)
             message = await stream.result()
     assert isinstance(stream.error, NetworkError)
@@ -271,7 +272,7 @@ async def test_an_idle_connection_that_ends_within_an_answer_is_not_replaced(
     async with serve(answer) as server:
         model = make_model(base_url=server.url)
         assert (await stream_simple(model, hello).result()).stop_reason == "stop"
-        with anyio.fail_after(5):
+        with anyio.fail_after(DEADLINE_S):
             stream = stream_simple(model, hello)
             assert (await stream.result()).stop_reason == "error"
     assert isinstance(stream.error, MalformedStreamError)

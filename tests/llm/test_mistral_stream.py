@@ -33,6 +33,7 @@ from pi_rpc.llm.provider import Context, StreamOptions, stream_simple
 from pi_rpc.llm.providers.mistral_conversations import _Reader
 from pi_rpc.llm.sse import SseDecoder
 from pi_rpc.llm.stream import AssistantMessageStream, MessageBuilder
+from tests.deadlines import DEADLINE_S
 
 pytestmark = pytest.mark.anyio
 
@@ -401,7 +402,7 @@ async def test_a_refusal_becomes_the_error_that_fits(
     async with serve(answer) as server:
         stream = stream_simple(make_model(api=API, base_url=server.url), hello)
         message = await stream.result()
-        with anyio.fail_after(5):
+        with anyio.fail_after(DEADLINE_S):
             await closed.wait()
     assert type(stream.error) is kind
     assert stream.error.status == status
@@ -429,7 +430,7 @@ async def test_an_abort_closes_the_connection_and_keeps_the_text(
             if isinstance(event, TextDelta):
                 controller.abort()
         message = await stream.result()
-        with anyio.fail_after(5):
+        with anyio.fail_after(DEADLINE_S):
             await closed.wait()
     assert message.stop_reason == "aborted"
     assert message.content == [TextBlock(text="word")]

@@ -11,6 +11,7 @@ from pi_rpc.llm.events import Failed, Start
 from pi_rpc.llm.messages import TextBlock
 from pi_rpc.llm.models import Model
 from pi_rpc.llm.provider import Context, StreamOptions, stream_simple
+from tests.deadlines import DEADLINE_S
 
 pytestmark = pytest.mark.anyio
 
@@ -41,7 +42,7 @@ async def test_an_abort_closes_the_connection_at_once(
         stream = stream_simple(
             make_model(base_url=server.url), hello, StreamOptions(signal=controller.signal)
         )
-        with anyio.fail_after(5):
+        with anyio.fail_after(DEADLINE_S):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(abort_when_it_waits)
                 message = await stream.result()
@@ -67,7 +68,7 @@ async def test_an_abort_between_two_reads_closes_the_connection(
         stream = stream_simple(
             make_model(base_url=server.url), hello, StreamOptions(signal=controller.signal)
         )
-        with anyio.fail_after(5):
+        with anyio.fail_after(DEADLINE_S):
             first = await stream.next_batch()
             assert first is not None
             assert isinstance(first[0], Start)
@@ -93,7 +94,7 @@ async def test_a_cancelled_reader_closes_the_connection_and_stays_cancelled(
 
     async with serve(answer) as server:
         stream = stream_simple(make_model(base_url=server.url), hello)
-        with anyio.fail_after(5):
+        with anyio.fail_after(DEADLINE_S):
             with anyio.CancelScope() as scope:
                 await stream.next_batch()
                 await arrived.wait()
@@ -119,7 +120,7 @@ async def test_closing_early_in_a_cancelled_scope_still_closes_the_connection(
 
     async with serve(answer) as server:
         stream = stream_simple(make_model(base_url=server.url), hello)
-        with anyio.fail_after(5):
+        with anyio.fail_after(DEADLINE_S):
             await stream.next_batch()
             with anyio.CancelScope() as scope:
                 scope.cancel()

@@ -12,6 +12,7 @@ from pi_rpc.llm.events import AssistantMessageEvent, Done, Failed, Start, TextEn
 from pi_rpc.llm.messages import TextBlock, ThinkingBlock, ToolCall
 from pi_rpc.llm.models import Model
 from pi_rpc.llm.stream import AssistantMessageStream, MessageBuilder
+from tests.deadlines import DEADLINE_S
 
 pytestmark = pytest.mark.anyio
 
@@ -185,7 +186,7 @@ async def test_closing_lets_the_provider_clean_up_for_a_second_at_most(
 
     stream = start(produce)
     await stream.next_batch()
-    with anyio.fail_after(5):
+    with anyio.fail_after(DEADLINE_S):
         await stream.aclose()
     assert cleaning
     assert (await stream.result()).stop_reason == "aborted"
@@ -202,7 +203,7 @@ async def test_closing_while_another_task_reads_ends_that_read(start: Any) -> No
     async def read() -> None:
         seen.extend([event async for event in stream])
 
-    with anyio.fail_after(5):
+    with anyio.fail_after(DEADLINE_S):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(read)
             await anyio.wait_all_tasks_blocked()
@@ -282,7 +283,7 @@ async def test_a_reply_that_never_stops_fails_with_what_it_said_until_then(
             closed = True
 
     stream = start(produce)
-    with anyio.fail_after(10):
+    with anyio.fail_after(DEADLINE_S):
         message = await stream.result()
     assert (pieces, closed) == (8, True)
     assert message.stop_reason == "error"

@@ -30,6 +30,7 @@ from pi_rpc.llm.scripted import (
     until,
     usage,
 )
+from tests.deadlines import DEADLINE_S
 
 pytestmark = pytest.mark.anyio
 
@@ -150,7 +151,7 @@ async def test_an_abort_cuts_a_delay_short_and_keeps_what_was_said(hello: Contex
     stream = scripted_stream_fn([[text("first"), delay(60_000), text("never")]])(
         MODEL, hello, StreamOptions(signal=controller.signal)
     )
-    with anyio.fail_after(5):
+    with anyio.fail_after(DEADLINE_S):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(stream.result)
             await anyio.wait_all_tasks_blocked()

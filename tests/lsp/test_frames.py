@@ -6,6 +6,7 @@ from typing import Any
 
 import psutil
 
+from tests.deadlines import DEADLINE_S
 from tests.lsp.client import FULL, call, command, hold, lsp, say
 from tests.server.test_slow_clients import wait_until, wait_until_it_rests
 
@@ -79,7 +80,7 @@ def test_what_is_said_before_initialize_and_after_shutdown_is_refused(tmp_path: 
         late = editor.answer(editor.begin("textDocument/hover", {}))
         assert late["error"]["code"] == -32600
         editor.tell("exit")
-        assert editor.process.wait(20) == 0
+        assert editor.process.wait(DEADLINE_S) == 0
 
 
 def test_a_client_that_does_not_read_can_still_stop_a_run(tmp_path: Path) -> None:

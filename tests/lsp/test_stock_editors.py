@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests.deadlines import DEADLINE_S
 from tests.lsp.client import say
 from tests.lsp.test_editing import FIXED, FIXING, SOURCE
 
@@ -50,7 +51,7 @@ def edited(home: Path, program: list[str], *arguments: str) -> dict[str, Any]:
         cwd=project,
         stdin=subprocess.DEVNULL,
         capture_output=True,
-        timeout=55,
+        timeout=DEADLINE_S,
         check=False,
     )
     assert ended.returncode == 0, ended.stderr.decode()

@@ -32,6 +32,7 @@ from pi_rpc.llm.messages import (
 )
 from pi_rpc.llm.models import Model
 from pi_rpc.llm.provider import Context, StreamOptions, ToolSpec
+from tests.deadlines import DEADLINE_S
 
 pytestmark = [pytest.mark.anyio, pytest.mark.model, pytest.mark.timeout(180)]
 
@@ -201,7 +202,7 @@ async def test_an_abort_ends_the_reply_and_the_server_is_fine_afterwards(
     context = _context([_said("Tell me a very long story about the sea.")])
     stream = local_server.stream(model, context, options)
     seen = []
-    with anyio.fail_after(60):
+    with anyio.fail_after(DEADLINE_S):
         async for event in stream:
             seen.append(event)
             if isinstance(event, TextDelta):

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import anyio
 
+from tests.deadlines import DEADLINE_S
+
 NOTHING_HELPS = (
     # A daemon by double fork, in a session of its own, without our environment.
     "(env -i setsid sh -c 'trap \"\" TERM HUP INT; (sleep {m} & sleep {m}) & sleep {m}' &) ;"
@@ -46,7 +48,7 @@ def is_alive(pid: int) -> bool:
 
 async def wait_until_alive(marker: str, count: int) -> None:
     """Wait until at least ``count`` sleepers with the marker run."""
-    with anyio.fail_after(10):
+    with anyio.fail_after(DEADLINE_S):
         while sum("sleep " + marker in text[:40] for text in survivors(marker).values()) < count:
             await anyio.sleep(0.01)
 

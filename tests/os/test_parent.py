@@ -9,6 +9,7 @@ import pytest
 
 from pi_rpc._os import parent
 from pi_rpc._os.parent import wait_parent_gone
+from tests.deadlines import DEADLINE_S
 
 pytestmark = pytest.mark.anyio
 
@@ -39,7 +40,7 @@ async def test_it_waits_until_the_process_is_gone(way: str) -> None:
             await wait_parent_gone(process.pid)
             returned = True
 
-        with anyio.fail_after(5):
+        with anyio.fail_after(DEADLINE_S):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(wait)
                 await anyio.wait_all_tasks_blocked()
@@ -69,7 +70,7 @@ async def test_a_later_process_with_the_same_id_is_not_mistaken_for_the_first(
     starts = iter(["100", "100", "250"])
     monkeypatch.setattr(parent, "_start_time", lambda pid: next(starts))
     monkeypatch.setattr(parent, "_POLL_S", 0.01)
-    with anyio.fail_after(5):
+    with anyio.fail_after(DEADLINE_S):
         await parent._wait_polling(os.getpid())
     assert next(starts, None) is None
 
@@ -81,7 +82,7 @@ async def test_our_own_parent_is_gone_when_we_have_another_one(
     answers = iter([first, first, 1])
     monkeypatch.setattr(os, "getppid", lambda: next(answers))
     monkeypatch.setattr(parent, "_POLL_S", 0.01)
-    with anyio.fail_after(5):
+    with anyio.fail_after(DEADLINE_S):
         await parent._wait_polling(first)
     assert next(answers, None) is None
 

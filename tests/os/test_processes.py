@@ -17,6 +17,7 @@ import pytest
 from pi_rpc._os import _trees, processes
 from pi_rpc._os.pipes import OutputPipe
 from pi_rpc._os.processes import Child, spawn, watcher_pid
+from tests.deadlines import DEADLINE_S
 from tests.os.survivors import (
     NOTHING_HELPS,
     is_alive,
@@ -41,7 +42,7 @@ async def shell(command: str, **fds: int) -> Child:
 
 
 async def run(command: str) -> tuple[int, str]:
-    with OutputPipe() as pipe, anyio.fail_after(20):
+    with OutputPipe() as pipe, anyio.fail_after(DEADLINE_S):
         async with await shell(command, stdout=pipe.write_fd, stderr=pipe.write_fd) as child:
             pipe.close_write()
             output = b""
@@ -88,7 +89,7 @@ def child_of_a_scripted_keeper() -> Iterator[tuple[Child, socket.socket]]:
 )
 async def test_polling_takes_no_news_away_from_a_task_that_waits(news: bytes, code: int) -> None:
     codes = []
-    with child_of_a_scripted_keeper() as (child, keeper), anyio.fail_after(5):
+    with child_of_a_scripted_keeper() as (child, keeper), anyio.fail_after(DEADLINE_S):
 
         async def wait() -> None:
             codes.append(await child.wait())
@@ -120,7 +121,7 @@ async def test_a_task_that_waits_learns_that_the_keeper_was_given_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(processes, "_END_LIMIT_S", 0)
-    with child_of_a_scripted_keeper() as (child, _), anyio.fail_after(5):
+    with child_of_a_scripted_keeper() as (child, _), anyio.fail_after(DEADLINE_S):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(child.wait)
             await anyio.wait_all_tasks_blocked()
@@ -210,7 +211,7 @@ async def test_the_end_of_a_tree_ends_a_hundred_children_and_what_keeps_forking(
     relay = f'export n=2000 r={relay.removeprefix("r=")}; sh -c "$r" {marker};'
     child = await shell(f"{relay} for i in $(seq 100); do sleep {marker} & done; wait")
     await wait_until_alive(marker, 100)
-    with anyio.fail_after(10):
+    with anyio.fail_after(DEADLINE_S):
         while not any(text.startswith("sh -c sleep 0.002") for text in survivors(marker).values()):
             await anyio.sleep(0.001)
     await child.end_tree(0)
@@ -236,7 +237,7 @@ async def test_the_grace_time_lets_a_program_clean_up(tmp_path: Path) -> None:
     child = await shell(
         f"trap 'echo x > {done}; exit 9' TERM; echo r > {done}.r; while :; do :; done"
     )
-    with anyio.fail_after(5):
+    with anyio.fail_after(DEADLINE_S):
         while not Path(f"{done}.r").exists():
             await anyio.sleep(0.01)
     await child.end_tree(grace_s=5)
@@ -265,7 +266,7 @@ async def test_what_a_program_leaves_lives_until_the_end_is_asked_for() -> None:
 async def test_a_tree_that_ends_by_itself_is_noticed() -> None:
     child = await shell("sleep 0.05 & exit 0")
     await child.wait()
-    with anyio.fail_after(5):
+    with anyio.fail_after(DEADLINE_S):
         while not child.poll():
             await anyio.sleep(0.01)
     await child.end_tree()
@@ -281,7 +282,7 @@ async def test_a_drained_pipe_stops_nobody(tmp_path: Path) -> None:
         pipe.close_write()
         await child.wait()
         child.drain(pipe.read_fd)
-    with anyio.fail_after(10):
+    with anyio.fail_after(DEADLINE_S):
         while not done.exists():
             await anyio.sleep(0.01)
     await child.end_tree()
@@ -406,7 +407,7 @@ async def test_a_program_that_kills_its_keeper_at_once_has_run_once(tmp_path: Pa
     for number in range(20):
         path = tmp_path / f"{number}"
         child = await shell(f"kill -KILL $PPID; echo ran >> {path}; exec sleep 50")
-        with anyio.fail_after(5):
+        with anyio.fail_after(DEADLINE_S):
             assert await child.wait() == 137
         await child.end_tree()
         # It may have been ended before it could write.
@@ -416,14 +417,14 @@ async def test_a_program_that_kills_its_keeper_at_once_has_run_once(tmp_path: Pa
 async def test_a_program_that_stops_its_keeper_is_still_known_to_have_ended() -> None:
     # At once, when it may not have been able to tell of the start, and later.
     for wait in ("", "read x < /dev/null; sleep 0.05;"):
-        with anyio.fail_after(10):
+        with anyio.fail_after(DEADLINE_S):
             assert (await run(f"{wait} kill -STOP $PPID; exit 6"))[0] == 6
 
 
 async def test_a_command_that_kills_its_keeper_is_reported_ended_and_leaves_nothing() -> None:
     marker = new_marker()
     child = await shell(f"{NOTHING_HELPS.format(m=marker)} kill -KILL $PPID; sleep {marker}")
-    with anyio.fail_after(5):
+    with anyio.fail_after(DEADLINE_S):
         assert await child.wait() == 137
     await child.end_tree()
     await wait_until_gone(marker)
@@ -439,7 +440,7 @@ async def test_what_a_killed_keeper_leaves_ends_without_the_watcher_too() -> Non
     assert watcher is not None
     os.kill(watcher, signal.SIGKILL)
     os.kill(child._keeper, signal.SIGKILL)
-    with anyio.fail_after(5):
+    with anyio.fail_after(DEADLINE_S):
         assert await child.wait() == 137
     assert survivors(marker) == {}
 
@@ -533,7 +534,7 @@ async def test_however_the_owner_ends_nothing_survives_two_seconds(way: str) -> 
         # Nobody else holds the owner's standard output.
         assert owner.stdout.read() == b""
     await wait_until_gone(marker)
-    with anyio.fail_after(2):
+    with anyio.fail_after(DEADLINE_S):
         while is_alive(keeper) or is_alive(watcher):
             await anyio.sleep(0.01)
 
@@ -551,7 +552,7 @@ async def test_a_stopped_watcher_without_keepers_ends_with_its_owner_too() -> No
         "print(watcher_pid())\n"
     )
     done = subprocess.run([sys.executable, "-c", script], stdout=subprocess.PIPE, check=True)
-    with anyio.fail_after(5):
+    with anyio.fail_after(DEADLINE_S):
         while is_alive(int(done.stdout)):
             await anyio.sleep(0.01)
 

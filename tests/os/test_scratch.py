@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from pi_rpc._os.scratch import ScratchFolder, remove_abandoned
+from tests.deadlines import DEADLINE_S
 
 OWNER = """
 import sys
@@ -48,7 +49,7 @@ def test_a_folder_of_a_killed_process_is_removed_and_one_in_use_is_not(temporary
         assert remove_abandoned() == 0
         assert (path / "below" / "file").read_text() == "kept"
         owner.kill()
-        owner.wait(30)
+        owner.wait(DEADLINE_S)
         assert remove_abandoned() == 1
     assert [each.name for each in temporary.iterdir()] == [mine.path.name]
     mine.remove()

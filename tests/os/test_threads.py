@@ -6,6 +6,7 @@ import anyio
 import pytest
 
 from pi_rpc._os.threads import FILE_THREADS, run_blocking
+from tests.deadlines import DEADLINE_S
 
 pytestmark = pytest.mark.anyio
 
@@ -23,7 +24,7 @@ async def test_blocking_work_occupies_four_threads_at_most() -> None:
             most = max(most, len(running))
             if len(running) == FILE_THREADS:
                 full.set()
-        assert full.wait(5)
+        assert full.wait(DEADLINE_S)
         with lock:
             running.remove(number)
         return number
@@ -54,7 +55,7 @@ async def test_a_cancelled_caller_leaves_no_work_behind() -> None:
 
     def work() -> None:
         started.set()
-        assert released.wait(5)
+        assert released.wait(DEADLINE_S)
         finished.set()
 
     async with anyio.create_task_group() as tasks:

@@ -14,9 +14,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeAlias
 
+from tests.deadlines import DEADLINE_S
 from tests.protocol.daemon_process import DaemonProcess
 
-DEADLINE_S = 20.0
 ELISION = "…"
 """The last item of a list that goes on, and the end of a text that does."""
 

@@ -15,6 +15,7 @@ import referencing.jsonschema
 from pi_rpc.protocol.errors import ERRORS
 from pi_rpc.protocol.methods import EVENTS, METHODS
 from pi_rpc.protocol.schema import build_schema, render
+from tests.deadlines import DEADLINE_S
 from tests.protocol.node_checks import checks, node_program
 
 OURS = [name for name, method in METHODS.items() if method.sender == "client"]
@@ -116,7 +117,7 @@ def test_typescript_is_strictly_correct_and_tells_right_from_wrong(tmp_path: Pat
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=50,
+        timeout=DEADLINE_S,
         check=False,
     )
     assert (done.stdout, done.returncode) == ("", 0)
@@ -175,7 +176,7 @@ def test_openrpc_is_what_its_official_meta_schema_describes(openrpc: dict[str, A
         [node_program(), "-e", script],
         cwd=checks().parent,
         capture_output=True,
-        timeout=30,
+        timeout=DEADLINE_S,
         check=True,
     ).stdout
     # What it takes for a JSON Schema is draft 7, under an address of its own.

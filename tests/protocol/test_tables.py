@@ -15,6 +15,7 @@ from pi_rpc.protocol.errors import COMMON_ERRORS, ERRORS
 from pi_rpc.protocol.handshake import EVENT_NAMES, METHOD_NAMES
 from pi_rpc.protocol.methods import EVENTS, METHODS
 from pi_rpc.protocol.schema import GENERATED_FILES, KINDS, build_schema, render, update_files
+from tests.deadlines import DEADLINE_S
 
 ROOT = Path(__file__).parents[2]
 ANSWERED_BY_THE_EDITOR = {"editor/readDocument", "workspace/applyEdit", "editor/saveDocument"}
@@ -155,7 +156,7 @@ def test_a_file_in_another_language_joins_with_a_row(
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_is_printed_by_the_command(kind: str) -> None:
     argv = [sys.executable, "-m", "pi_rpc", "schema", f"--{kind}"]
-    done = subprocess.run(argv, capture_output=True, cwd=ROOT, timeout=30, check=True)
+    done = subprocess.run(argv, capture_output=True, cwd=ROOT, timeout=DEADLINE_S, check=True)
     assert done.stdout.decode("utf-8") == render(kind)
 
 

@@ -19,6 +19,8 @@ from typing import Any
 import anyio
 import msgspec
 
+from tests.deadlines import DEADLINE_S
+
 ROOT = Path(__file__).parents[2]
 CALLS = ("write", "fsync", "ftruncate", "rename", "replace", "link", "unlink")
 """Calls of ``os`` at which a process can be told to die."""
@@ -66,7 +68,7 @@ class Stage:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.close()
-        self._process.wait(20)
+        self._process.wait(DEADLINE_S)
         self._process.stdout.close()
 
     def play(self, play: Play) -> Played:

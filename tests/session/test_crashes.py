@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from pi_rpc.session import JsonlSession
+from tests.deadlines import DEADLINE_S
 from tests.session.builders import ids, user_entry
 
 pytestmark = pytest.mark.anyio
@@ -29,7 +30,7 @@ def crash(target: Path, number: int, share: float, how: str) -> list[str]:
         ],
         cwd=ROOT,
         capture_output=True,
-        timeout=50,
+        timeout=DEADLINE_S,
         check=False,
     )
     assert done.returncode in (9, -9), done.stderr.decode()

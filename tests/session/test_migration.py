@@ -11,6 +11,7 @@ import pytest
 
 from pi_rpc.session import JsonlSession, SessionStorageError, _rewriting, build_context
 from pi_rpc.session.entries import CompactionEntry
+from tests.deadlines import DEADLINE_S
 from tests.session.builders import ids, texts, user_entry
 from tests.session.test_store import HEADER, line
 
@@ -212,7 +213,7 @@ async def test_a_death_at_any_step_leaves_the_old_file_or_the_new_one(
         [sys.executable, "-c", DYING, str(path), str(step)],
         cwd=ROOT,
         capture_output=True,
-        timeout=50,
+        timeout=DEADLINE_S,
         check=False,
     )
     assert done.returncode == 9 or (step == 5 and done.returncode == 0), done.stderr.decode()

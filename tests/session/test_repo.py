@@ -24,6 +24,7 @@ from pi_rpc.session import (
     build_context,
 )
 from pi_rpc.session.entries import CompactionEntry, LabelEntry
+from tests.deadlines import DEADLINE_S
 from tests.session.builders import (
     assistant,
     ids,
@@ -264,7 +265,7 @@ async def test_a_session_that_is_open_anywhere_is_not_deleted(tmp_path: Path) ->
         await repo.delete(session.session_id)
     assert caught.value.pid == other.pid
     assert session.path.exists()
-    other.communicate(timeout=20)
+    other.communicate(timeout=DEADLINE_S)
     await repo.delete(session.session_id)
     assert not session.path.exists()
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from pi_rpc.session.entries import ENTRY_TYPES
+from tests.deadlines import DEADLINE_S
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "sessions.md").read_text(encoding="utf-8")
@@ -30,7 +31,7 @@ def test_every_example_of_the_page_prints_what_stands_below_it(
         cwd=ROOT,
         env={**os.environ, "PYTHONIOENCODING": "utf-8"},
         capture_output=True,
-        timeout=30,
+        timeout=DEADLINE_S,
         check=False,
     )
     assert ran.stderr.decode() == ""

@@ -19,6 +19,7 @@ from pi_rpc.session import (
     _file,
 )
 from pi_rpc.session.entries import BranchSummaryEntry, MessageEntry
+from tests.deadlines import DEADLINE_S
 from tests.session.builders import (
     FIXTURE,
     assistant,
@@ -543,7 +544,7 @@ async def test_a_disk_that_hangs_is_given_up_on_and_read_anew(
     real, answered, done = _file.write_all, threading.Event(), threading.Event()
 
     def slow(fd: int, data: bytes) -> None:
-        assert answered.wait(20)
+        assert answered.wait(DEADLINE_S)
         real(fd, data)
         done.set()
 

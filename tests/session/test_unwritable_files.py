@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from pi_rpc.session import JsonlSession, SessionStorageError
+from tests.deadlines import DEADLINE_S
 from tests.session.builders import ids, user_entry
 from tests.session.test_store import HEADER, line, written
 
@@ -56,7 +57,7 @@ async def test_an_entry_that_does_not_fit_on_the_disk_leaves_no_part_of_it(
         [sys.executable, "-c", FULL, str(path), str(room)],
         cwd=ROOT,
         capture_output=True,
-        timeout=50,
+        timeout=DEADLINE_S,
         check=False,
     )
     assert done.returncode == 0, done.stderr.decode()

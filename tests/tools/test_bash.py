@@ -23,6 +23,7 @@ from pi_rpc.tools import _command_output
 from pi_rpc.tools._local_shell import LocalShell
 from pi_rpc.tools.bash import bash_tool
 from pi_rpc.tools.command_runs import LIVE_OUTPUT_LIMIT
+from tests.deadlines import DEADLINE_S
 from tests.os.survivors import new_marker, survivors, wait_until_alive
 
 pytestmark = [
@@ -331,7 +332,7 @@ async def test_a_slow_disk_does_not_make_memory_grow(
 
     async def until_the_file_is_open() -> None:
         # Afterwards the event loop is not given to the writing threads again.
-        with anyio.fail_after(5):
+        with anyio.fail_after(DEADLINE_S):
             while not inline:
                 await anyio.sleep(0.001)
 
@@ -368,7 +369,7 @@ async def test_invalid_bytes_are_replaced_and_split_characters_are_not(bash: Cal
 async def test_whatever_a_command_prints_or_does_is_told(
     bash: Calls, command: str, content: str
 ) -> None:
-    result = await bash(command, timeout=20)
+    result = await bash(command, timeout=DEADLINE_S)
     assert text(result).startswith(content)
     assert bash.deltas == content
     assert json.encode(result)

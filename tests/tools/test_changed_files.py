@@ -11,6 +11,7 @@ import pytest
 
 from pi_rpc.tools import changed_files
 from pi_rpc.tools.changed_files import CommandChanges, Found
+from tests.deadlines import DEADLINE_S
 
 pytestmark = [
     pytest.mark.anyio,
@@ -330,7 +331,7 @@ async def test_what_a_slow_git_has_started_ends_with_it(
         assert await CommandChanges(1.0).before(repository) is None
         assert (tmp_path / "was-run").exists()
         os.set_blocking(reader, True)
-        with anyio.fail_after(10):  # the end comes when nobody has it open any more
+        with anyio.fail_after(DEADLINE_S):  # the end comes when nobody has it open any more
             assert await anyio.to_thread.run_sync(os.read, reader, 1, abandon_on_cancel=True) == b""
     finally:
         os.close(reader)

@@ -15,6 +15,7 @@ from pi_rpc.llm.abort import AbortController
 from pi_rpc.tools._local_files import LocalFiles
 from pi_rpc.tools.edit import edit_tool
 from pi_rpc.tools.write import write_tool
+from tests.deadlines import DEADLINE_S
 from tests.tools.conftest import Call
 
 pytestmark = pytest.mark.anyio
@@ -39,7 +40,7 @@ class GatedFiles(LocalFiles):
         self.most_at_once = max(self.most_at_once, self.at_once)
         try:
             # As a write to the disk: one that has begun is finished.
-            with anyio.fail_after(10, shield=True):
+            with anyio.fail_after(DEADLINE_S, shield=True):
                 await self.gate.wait()
             with anyio.CancelScope(shield=True):
                 return await super().write(path, data, **given)
@@ -48,7 +49,7 @@ class GatedFiles(LocalFiles):
 
 
 async def until(condition: Callable[[], object]) -> None:
-    with anyio.fail_after(5):
+    with anyio.fail_after(DEADLINE_S):
         while not condition():
             await anyio.sleep(0)
 
@@ -97,7 +98,7 @@ async def test_a_write_and_an_edit_through_a_link_do_not_run_at_once(
             await call(EDIT, path="link", oldText="more", newText="less", files=files)
 
         tasks.start_soon(write)
-        with anyio.fail_after(5):
+        with anyio.fail_after(DEADLINE_S):
             await files.first_begun.wait()
         tasks.start_soon(edit)
         await until(lambda: len(_locks()) == 3)
@@ -132,7 +133,7 @@ async def test_an_abort_ends_the_waiting_and_the_queue_goes_on(call: Call, workd
                 outcomes.append(failure.message)
 
         tasks.start_soon(write, "first", AbortController())
-        with anyio.fail_after(5):
+        with anyio.fail_after(DEADLINE_S):
             await files.first_begun.wait()
         tasks.start_soon(write, "second", controller)
         tasks.start_soon(write, "third", AbortController())
@@ -166,7 +167,7 @@ async def test_a_write_that_has_begun_is_finished_before_the_next_may_start(
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(first)
-        with anyio.fail_after(5):
+        with anyio.fail_after(DEADLINE_S):
             await files.first_begun.wait()
         tasks.start_soon(second)
         if stop == "cancel":

@@ -14,6 +14,7 @@ from pi_rpc.agent.ports import PortError
 from pi_rpc.tools import _ripgrep, file_search
 from pi_rpc.tools._file_index import FileIndex, search
 from pi_rpc.tools.file_search import FileSearch
+from tests.deadlines import DEADLINE_S
 
 TREE = [
     "Makefile",
@@ -118,7 +119,7 @@ def test_letters_that_change_their_length_in_lower_case_do_not_shift_names() -> 
 @asynccontextmanager
 async def searching() -> AsyncIterator[FileSearch]:
     async with anyio.create_task_group() as tasks:
-        with anyio.fail_after(20):
+        with anyio.fail_after(DEADLINE_S):
             yield FileSearch(tasks)
         tasks.cancel_scope.cancel()
 

@@ -11,6 +11,7 @@ from pi_rpc.agent.ports import ToolContext
 from pi_rpc.agent.tool import ToolFailure, ToolResult
 from pi_rpc.llm.messages import TextBlock
 from pi_rpc.tools.find import find_tool
+from tests.deadlines import DEADLINE_S
 from tests.tools.conftest import Call
 
 pytestmark = pytest.mark.anyio
@@ -125,7 +126,7 @@ async def test_pipes_and_links_are_listed_and_nothing_is_followed(
     (workdir / "up").symlink_to("..")
     (workdir / "gone").symlink_to("nowhere")
     (workdir / "a").touch()
-    with anyio.fail_after(20):
+    with anyio.fail_after(DEADLINE_S):
         found = text_of(await call(find_tool(), pattern="*")).splitlines()
     assert "a" in found
     assert not [name for name in found if name.startswith("up/")]
@@ -153,7 +154,7 @@ async def test_what_cannot_be_searched_is_refused_in_words(
     call: Call, tree: Path, params: dict[str, str], reason: str
 ) -> None:
     (tree / "loop").symlink_to("loop")
-    with anyio.fail_after(20), pytest.raises(ToolFailure) as failure:
+    with anyio.fail_after(DEADLINE_S), pytest.raises(ToolFailure) as failure:
         await call(find_tool(), **params)
     assert reason in failure.value.message
 
@@ -165,7 +166,7 @@ async def test_a_pattern_full_of_stars_takes_no_longer_than_another(
     deep = workdir / "/".join("a" * 50)
     deep.mkdir(parents=True)
     (deep / "a").touch()
-    with anyio.fail_after(20):
+    with anyio.fail_after(DEADLINE_S):
         for pattern in (f"{'*a' * 100}b", f"{'**/a/' * 40}b", "**/*a*/" * 20 + "b"):
             result = text_of(await call(find_tool(), pattern=pattern))
             assert result == "No files found matching pattern"

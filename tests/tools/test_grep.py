@@ -17,6 +17,7 @@ from pi_rpc.llm.messages import TextBlock
 from pi_rpc.tools import _ripgrep
 from pi_rpc.tools._local_files import LocalFiles
 from pi_rpc.tools.grep import grep_tool
+from tests.deadlines import DEADLINE_S
 from tests.tools.conftest import Call
 
 pytestmark = pytest.mark.anyio
@@ -245,7 +246,7 @@ async def test_what_cannot_be_searched_is_refused_in_words(
     (workdir / "nowhere").symlink_to("gone")
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind("socket")
-        with anyio.fail_after(20), pytest.raises(ToolFailure) as failure:
+        with anyio.fail_after(DEADLINE_S), pytest.raises(ToolFailure) as failure:
             await call(grep_tool(), **params)
     assert reason in failure.value.message
     assert "--" not in failure.value.message.replace("---", "")
@@ -264,7 +265,7 @@ async def test_pipes_devices_and_broken_links_below_a_directory_are_passed_over(
     (workdir / "gone").symlink_to("nowhere")
     (workdir / "up").symlink_to("..")
     (workdir / "a").write_text("x")
-    with anyio.fail_after(20):
+    with anyio.fail_after(DEADLINE_S):
         assert text_of(await call(grep_tool(), pattern="x")) == "a:1: x"
 
 
@@ -313,7 +314,7 @@ async def test_an_abort_ends_the_search_at_once(call: Call, workdir: Path, slow_
             await anyio.sleep(0.01)
         controller.abort()
 
-    with anyio.fail_after(20):
+    with anyio.fail_after(DEADLINE_S):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(abort_when_it_runs)
             with pytest.raises(ToolFailure, match="Aborted"):
@@ -325,7 +326,7 @@ async def test_a_search_that_takes_for_ever_is_ended_and_gives_what_it_has(
     call: Call, workdir: Path, slow_rg: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_ripgrep, "TIME_LIMIT_S", 2.0)
-    with anyio.fail_after(20):
+    with anyio.fail_after(DEADLINE_S):
         result = text_of(await call(grep_tool(), pattern="x"))
     assert result.startswith("a:7: found\n\n[The search was ended after 2 seconds")
     assert_ended(int(slow_rg.read_text()))

@@ -158,7 +158,7 @@ async def test_no_command_survives_being_cut_short_at_any_moment(
             (name, choice.choice(("abort", "abort", "limit", "cancel")), choice.uniform(0, 0.25))
             for name in batch
         ]
-        with anyio.fail_after(30):
+        with anyio.fail_after(DEADLINE_S):
             async with anyio.create_task_group() as tasks:
                 for name, way, after_s in plan:
                     tasks.start_soon(cut_short, shell, commands[name], way, after_s)

@@ -14,6 +14,7 @@ import pytest
 import pi_rpc._os.files
 from pi_rpc.agent.ports import PortError
 from pi_rpc.tools._local_files import PIECE, LocalFiles
+from tests.deadlines import DEADLINE_S
 
 pytestmark = pytest.mark.anyio
 
@@ -249,7 +250,7 @@ async def test_a_cancelled_caller_waits_until_its_write_is_done(
             assert (tmp_path / "f").read_bytes() == b"new"
 
         tasks.start_soon(replace)
-        with anyio.fail_after(5):
+        with anyio.fail_after(DEADLINE_S):
             await started.wait()
     assert scope.cancel_called
 

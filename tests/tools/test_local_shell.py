@@ -16,6 +16,7 @@ import pytest
 from pi_rpc.agent.ports import CommandExit, PortError
 from pi_rpc.llm.abort import AbortController
 from pi_rpc.tools._local_shell import LocalShell
+from tests.deadlines import DEADLINE_S
 from tests.os.survivors import (
     NOTHING_HELPS,
     new_marker,
@@ -217,7 +218,7 @@ async def test_a_background_child_that_goes_on_writing_is_not_stopped_by_it(
     command = "(sleep 0.3; head -c 300000 /dev/zero && echo survived > done) & echo now"
     end, output = await run(shell, command, cwd=tmp_path)
     assert (end.reason, output) == ("exited", b"now\n")
-    with anyio.fail_after(10):
+    with anyio.fail_after(DEADLINE_S):
         while not (tmp_path / "done").exists():
             await anyio.sleep(0.01)
 
@@ -335,7 +336,7 @@ async def test_fifty_commands_leak_no_descriptor(shell: LocalShell) -> None:
     for number in range(50):
         end, _ = await run(shell, f"true & exit {number}")
         assert end.exit_code == number
-    with anyio.fail_after(5):
+    with anyio.fail_after(DEADLINE_S):
         # The keepers of the last ones may not have said yet that their trees are gone.
         while set(os.listdir("/proc/self/fd")) != before:
             await anyio.sleep(0.01)
@@ -411,7 +412,7 @@ async def test_what_a_command_wrote_before_it_was_known_to_have_started_is_kept(
     real = Child._receive
 
     async def abort_once_it_has_written(child: Child) -> None:
-        with anyio.fail_after(5):
+        with anyio.fail_after(DEADLINE_S):
             while not (tmp_path / "written").exists():
                 await anyio.sleep(0.001)
         controller.abort()
@@ -439,7 +440,7 @@ async def test_many_commands_at_once_all_come_to_their_end(shell: LocalShell) ->
         end, _ = await run(shell, command, timeout_s=None, on_output=on_output)
         codes.append(end.exit_code)
 
-    with anyio.fail_after(30):
+    with anyio.fail_after(DEADLINE_S):
         for _ in range(8):
             codes.clear()
             async with anyio.create_task_group() as tasks:

@@ -15,6 +15,7 @@ from pi_rpc.llm.messages import text_of
 from pi_rpc.tools.edit import edit_tool
 from pi_rpc.tools.read import read_tool
 from pi_rpc.tools.write import write_tool
+from tests.deadlines import DEADLINE_S
 
 pytestmark = pytest.mark.anyio
 
@@ -213,7 +214,7 @@ async def test_an_abort_ends_a_call_that_waits_for_the_person_and_writes_nothing
         use(EDIT, path="f", oldText="one", newText="1", signal=controller.signal),
         use(WRITE, path="new/g", content="x", signal=controller.signal),
     ):
-        with anyio.fail_after(5), pytest.raises(ToolFailure, match="Aborted"):
+        with anyio.fail_after(DEADLINE_S), pytest.raises(ToolFailure, match="Aborted"):
             await using
         controller = AbortController()
     assert [path.name for path in workdir.rglob("*")] == ["f"]
@@ -233,7 +234,7 @@ async def test_other_calls_on_the_file_wait_until_the_person_has_answered(
         return edit.new_text
 
     person.answer = slowly
-    with anyio.fail_after(10):
+    with anyio.fail_after(DEADLINE_S):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(lambda: use(EDIT, path="f", oldText="a", newText="1"))
             await asked.wait()

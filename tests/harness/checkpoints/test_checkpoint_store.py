@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from pi_rpc.harness.checkpoint_store import CheckpointStore, StoreError, digest_of
+from tests.deadlines import DEADLINE_S
 from tests.harness.checkpoints.bench import each_file
 
 SESSION = "0a1b2c3d"
@@ -233,7 +234,7 @@ def test_processes_that_save_and_prune_at_once_lose_nothing_that_is_in_use(
         subprocess.Popen([sys.executable, "-c", WORKER, str(tmp_path), f"s{number}"])
         for number in range(3)
     ]
-    assert [worker.wait(30) for worker in workers] == [0, 0, 0]
+    assert [worker.wait(DEADLINE_S) for worker in workers] == [0, 0, 0]
     store = CheckpointStore(tmp_path, max_bytes=60_000)
     assert store.prune()
     for session in ("s0", "s1", "s2"):

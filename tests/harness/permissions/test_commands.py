@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from pi_rpc.harness.permissions.commands import LONGEST, parse_command
+from tests.deadlines import DEADLINE_S
 
 PROGRAMS = ("git", "ls", "echo-it", "cat", "npm")
 ODD_WORDS = [
@@ -230,7 +231,7 @@ def test_the_grammar_is_imported_with_the_first_command() -> None:
         "from pi_rpc.harness.permissions.commands import parse_command\n"
         "parse_command('ls'); assert 'tree_sitter' in sys.modules"
     )
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=30)
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=DEADLINE_S)
 
 
 def generated_lists() -> list[tuple[str, list[bool]]]:
@@ -276,7 +277,7 @@ def test_bash_runs_exactly_the_words_that_were_read(tmp_path: Path) -> None:
             env=environment,
             cwd=tmp_path / "bin",
             check=False,
-            timeout=20,
+            timeout=DEADLINE_S,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

@@ -19,6 +19,7 @@ from pi_rpc.host.edited_files import EditedFiles
 from pi_rpc.llm.abort import AbortController
 from pi_rpc.llm.messages import text_of
 from pi_rpc.tools import LocalFiles, builtin_tools
+from tests.deadlines import DEADLINE_S
 from tests.host.test_edited_files import OneDocument
 
 pytestmark = [
@@ -181,7 +182,7 @@ async def test_a_file_that_becomes_a_pipe_between_look_and_use_holds_nobody_up(
         os.mkfifo(path)
 
     world.disk.then = swap
-    with anyio.fail_after(10), pytest.raises(PortError) as caught:
+    with anyio.fail_after(DEADLINE_S), pytest.raises(PortError) as caught:
         await OPERATIONS[name](world.files, path)
     assert caught.value.code == "not_regular"
 

@@ -12,6 +12,7 @@ import pytest
 
 from pi_rpc.harness.permissions.remembered import RememberedAnswers, RewriteError
 from pi_rpc.harness.permissions.rules import Rule, parse_rule
+from tests.deadlines import DEADLINE_S
 
 STATUS = parse_rule("bash(git status *)", "allow")
 SRC = parse_rule("edit(src/**)", "deny")
@@ -139,7 +140,7 @@ def test_two_processes_that_remember_at_once_lose_nothing(tmp_path: Path) -> Non
         subprocess.Popen([sys.executable, "-c", ADDS, str(tmp_path), name], env=os.environ)
         for name in ("one", "two")
     ]
-    assert [process.wait(60) for process in processes] == [0, 0]
+    assert [process.wait(DEADLINE_S) for process in processes] == [0, 0]
     answers = RememberedAnswers(tmp_path)
     wanted = {f"bash({name} {number})" for name in ("one", "two") for number in range(15)}
     assert {each.text for each in rules(answers, tmp_path)} == wanted

@@ -22,6 +22,7 @@ from pi_rpc.llm.models import Model
 from pi_rpc.llm.overflow import is_overflow
 from pi_rpc.llm.provider import _PROVIDERS, Context, StreamOptions, stream_simple
 from pi_rpc.llm.stream import AssistantMessageStream
+from tests.deadlines import DEADLINE_S
 from tests.llm.faults import answered_faults, network_faults, stream_faults
 from tests.llm.faults.cells import FAULTS, KEY, Cell, Kept
 from tests.llm.faults.dialects import DIALECTS, PIECES, TEXT, TOOL, Dialect
@@ -112,7 +113,7 @@ async def test_a_fault_ends_as_the_table_says(  # noqa: PLR0917 - fixtures
     url = cell.url.format(**places) + dialect.base_path
     model = make_model(api=dialect.api, provider=dialect.provider, base_url=url)
     try:
-        with anyio.fail_after(20):
+        with anyio.fail_after(DEADLINE_S):
             stream, message = await ask(cell, case, model, hello)
             await case.all_closed()
     finally:

@@ -30,6 +30,7 @@ from pi_rpc.llm.messages import (
 from pi_rpc.llm.models import Model
 from pi_rpc.llm.provider import Context, StreamOptions, ToolSpec, stream_simple
 from pi_rpc.llm.stream import AssistantMessageStream
+from tests.deadlines import DEADLINE_S
 
 pytestmark = pytest.mark.anyio
 
@@ -156,7 +157,7 @@ async def ask(
     context = Context(messages=messages, tools=[WEATHER] if tools else [])
     stream = stream_simple(model, context, StreamOptions(api_key=key))
     try:
-        with anyio.fail_after(20):
+        with anyio.fail_after(DEADLINE_S):
             return stream, await stream.result()
     finally:
         await aclose_clients()
