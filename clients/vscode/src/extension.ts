@@ -1,5 +1,6 @@
 /** Where VS Code begins and ends with us. Nothing is started here: the daemon begins with its first use. */
-import * as vscode from "vscode";
+import vscode = require("vscode");
+
 import { App } from "./host/app";
 import { Bridge } from "./host/bridge";
 import { DiagnosticActions } from "./host/codeActions";

@@ -4,12 +4,14 @@
  * Owns which session a chat shows, and what a person is told when the daemon is not there. Nothing here starts the
  * daemon by itself: it begins with the first chat that is shown, or the first command.
  */
-import * as vscode from "vscode";
+import vscode = require("vscode");
+
 import type { InitializeParams, PermissionRequestParams, SessionState } from "../generated/protocol";
 import type { Banner } from "../shared/messages";
 import { type Chat, Chats } from "./chats";
 import { Daemon, type Failure } from "./daemon";
 import { EditorTruth } from "./editorTruth";
+import { DaemonGone, errorText, isRefusal } from "./errors";
 import { askByNotification } from "./permissionNotice";
 import { Permissions } from "./permissions";
 import { ProgramMissing, ProgramTooOld } from "./program";
@@ -19,7 +21,7 @@ import { type Session, Sessions } from "./sessions";
 import { folders, launch, newSession, permissionMode, reviewIn, stricter } from "./settings";
 import { Tabs } from "./tabs";
 import { Texts } from "./texts";
-import { DaemonGone, errorText, isRefusal, type Wire } from "./wire";
+import type { Wire } from "./wire";
 import { plain } from "./words";
 
 /** Where the session of the side bar is remembered. */

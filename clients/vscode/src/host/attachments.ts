@@ -1,7 +1,9 @@
 /** What the editor knows, put beside the next message: only what a person asked for, and seen before it is sent. */
 import { readFile } from "node:fs/promises";
 import { extname } from "node:path";
-import * as vscode from "vscode";
+
+import vscode = require("vscode");
+
 import type {
   DiagnosticsAttachment,
   EditorDiagnostic,

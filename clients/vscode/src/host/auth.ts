@@ -1,5 +1,6 @@
 /** Keys of providers: typed into a secret input, or named by where they are. No key is ever shown or kept here. */
-import * as vscode from "vscode";
+import vscode = require("vscode");
+
 import type { AuthSetParams, ProviderAuth } from "../generated/protocol";
 import type { App } from "./app";
 

@@ -4,16 +4,17 @@
  * A page is drawn from what a model wrote, so nothing of what it asks for is believed: links are checked, files are
  * opened only, and whatever changes something is a command that a person sees.
  */
-import * as vscode from "vscode";
+import vscode = require("vscode");
+
 import type { AbortResult, ImageBlock } from "../generated/protocol";
 import type { Attachment, Draft, HostCommand, WebviewMessage } from "../shared/messages";
 import type { App } from "./app";
 import { attachFiles } from "./attachments";
 import type { Chat } from "./chats";
 import { checkpointDiff, checkpointRestore } from "./checkpoints";
+import { DaemonGone, errorText, isRefusal, Refusal } from "./errors";
 import { applyCode, openFile, openLink } from "./opening";
 import { viewSettings } from "./settings";
-import { DaemonGone, errorText, isRefusal, Refusal } from "./wire";
 
 /** Commands that a page may run: those that ask the person, or change nothing. */
 const FROM_PAGE: ReadonlySet<string> = new Set<HostCommand | (string & {})>([

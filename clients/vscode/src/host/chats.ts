@@ -4,7 +4,8 @@
  * Owns surfaces, what is posted to them and in which order: a picture of the session first, then the events after
  * it. What a chat asks for is `bridge.ts`'s.
  */
-import * as vscode from "vscode";
+import vscode = require("vscode");
+
 import type { AgentEventParams, PermissionRequestParams } from "../generated/protocol";
 import type { Banner, HostMessage, WebviewMessage } from "../shared/messages";
 import { page, resourceRoots } from "./page";

@@ -1,6 +1,8 @@
 /** The checkpoints of a session: what each run changed, shown and taken back. */
 import { basename } from "node:path";
-import * as vscode from "vscode";
+
+import vscode = require("vscode");
+
 import type { CheckpointSummary } from "../generated/protocol";
 import type { App } from "./app";
 import { line, plain } from "./words";

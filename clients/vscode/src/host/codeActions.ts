@@ -1,5 +1,6 @@
 /** Diagnostics and selections of an editor, put to pi. Nothing is sent that the person does not see in the prompt. */
-import * as vscode from "vscode";
+import vscode = require("vscode");
+
 import type { Draft } from "../shared/messages";
 import type { App } from "./app";
 import { attachFiles, diagnosticsAttachment, diagnosticsOf, selectionOf } from "./attachments";

@@ -1,5 +1,6 @@
 /** The commands of the palette, of keys, menus and buttons. What each does is its module's. */
-import * as vscode from "vscode";
+import vscode = require("vscode");
+
 import type { App } from "./app";
 import { removeKey, setKey } from "./auth";
 import { branch, fork, stop } from "./bridge";

@@ -6,10 +6,13 @@
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
-import { Emitter, type Event } from "vscode-jsonrpc/node";
+
+import vscode = require("vscode");
+
 import type { InitializeParams, InitializeResult } from "../generated/protocol";
+import { DaemonGone } from "./errors";
 import { checkVersion, findProgram } from "./program";
-import { DaemonGone, Wire } from "./wire";
+import type { Wire } from "./wire";
 
 /** What to start, as the settings have it. */
 export interface Launch {
@@ -47,9 +50,9 @@ export class Daemon {
   readonly #launch: () => Launch;
   readonly #greeting: () => InitializeParams;
   readonly #log: Log;
-  readonly #started = new Emitter<{ wire: Wire; answer: InitializeResult }>();
-  readonly #greets = new Emitter<Wire>();
-  readonly #failed = new Emitter<Failure>();
+  readonly #started = new vscode.EventEmitter<{ wire: Wire; answer: InitializeResult }>();
+  readonly #greets = new vscode.EventEmitter<Wire>();
+  readonly #failed = new vscode.EventEmitter<Failure>();
   #running: { child: ChildProcess; wire: Wire } | undefined;
   #starting: Promise<Wire> | undefined;
   #failure: Failure | undefined;
@@ -62,17 +65,17 @@ export class Daemon {
   }
 
   /** A connection exists and nothing was said yet: the moment to register who answers. */
-  get onConnect(): Event<Wire> {
+  get onConnect(): vscode.Event<Wire> {
     return this.#greets.event;
   }
 
   /** It was greeted and answers. */
-  get onStart(): Event<{ wire: Wire; answer: InitializeResult }> {
+  get onStart(): vscode.Event<{ wire: Wire; answer: InitializeResult }> {
     return this.#started.event;
   }
 
   /** It could not be started, or ended though nobody had asked it to. */
-  get onFail(): Event<Failure> {
+  get onFail(): vscode.Event<Failure> {
     return this.#failed.event;
   }
 
@@ -142,7 +145,9 @@ export class Daemon {
     });
     child.stdin.on("error", (error) => this.#log.warn(`writing to pi-rpc: ${error.message}`));
     let fault = "";
-    const wire = new Wire(child.stdout, child.stdin, (what) => {
+    // Not before it is needed: the activation of the extension need not wait for it to be loaded.
+    const { Wire: Connection } = require("./wire") as typeof import("./wire");
+    const wire = new Connection(child.stdout, child.stdin, (what) => {
       fault = what;
       this.#log.error(what);
     });

@@ -5,7 +5,8 @@
  * Never is a document changed in another version than the daemon has read, and never is one saved that held
  * unsaved text of the person's before: that is the daemon's to ask for, and it does not.
  */
-import * as vscode from "vscode";
+import vscode = require("vscode");
+
 import type {
   ApplyEditParams,
   ApplyEditResult,

@@ -1,7 +1,9 @@
 /** Files, links and code of a conversation, opened in the editor. What a model wrote is checked before. */
 import { homedir } from "node:os";
 import { isAbsolute, join, resolve } from "node:path";
-import * as vscode from "vscode";
+
+import vscode = require("vscode");
+
 import type { Range } from "../generated/protocol";
 import { line } from "./words";
 

@@ -1,6 +1,7 @@
 /** The page of a chat: our script and styles, and nothing from anywhere else. */
 import { randomBytes } from "node:crypto";
-import * as vscode from "vscode";
+
+import vscode = require("vscode");
 
 /** Where a page may load from. */
 export function resourceRoots(extension: vscode.Uri): vscode.Uri[] {

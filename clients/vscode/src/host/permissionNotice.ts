@@ -1,5 +1,6 @@
 /** A permission request as a notification, for when no chat that shows the session is in sight. */
-import * as vscode from "vscode";
+import vscode = require("vscode");
+
 import type { PermissionChoice, PermissionRequestParams } from "../generated/protocol";
 import { isTold, optionOf, subject } from "./permissions";
 import { line, plain } from "./words";

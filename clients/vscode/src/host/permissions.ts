@@ -4,7 +4,10 @@
  * Where a person is asked (chat, notification, diff editor) is not decided here: whoever asks hears of new
  * requests and answers by `requestId`, and the first answer counts.
  */
-import { type CancellationToken, Emitter, type Event } from "vscode-jsonrpc/node";
+import type { CancellationToken } from "vscode-jsonrpc/node";
+
+import vscode = require("vscode");
+
 import type {
   PermissionChoice,
   PermissionRequestParams,
@@ -34,16 +37,16 @@ export class Permissions {
     string,
     { request: PermissionRequestParams; settle: (result: PermissionRequestResult) => void }
   >();
-  readonly #asked = new Emitter<PermissionRequestParams>();
-  readonly #settled = new Emitter<Settled>();
+  readonly #asked = new vscode.EventEmitter<PermissionRequestParams>();
+  readonly #settled = new vscode.EventEmitter<Settled>();
 
   /** A request waits. */
-  get onAsk(): Event<PermissionRequestParams> {
+  get onAsk(): vscode.Event<PermissionRequestParams> {
     return this.#asked.event;
   }
 
   /** A request is over. */
-  get onSettle(): Event<Settled> {
+  get onSettle(): vscode.Event<Settled> {
     return this.#settled.event;
   }
 

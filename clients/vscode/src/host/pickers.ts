@@ -1,5 +1,6 @@
 /** Model, thinking level and permission mode of the current session: in the status bar, and chosen from lists. */
-import * as vscode from "vscode";
+import vscode = require("vscode");
+
 import type { ModelEntry, SessionConfigureParams, SessionState } from "../generated/protocol";
 import type { App } from "./app";
 import { plain } from "./words";

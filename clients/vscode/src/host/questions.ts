@@ -2,7 +2,8 @@
  * What extensions of the daemon ask and tell a person (`ui/*`), with VS Code's own inputs. One question at a time:
  * others wait until it is answered, dismissed or moot.
  */
-import * as vscode from "vscode";
+import vscode = require("vscode");
+
 import type { CancellationToken } from "vscode-jsonrpc/node";
 import type {
   UiConfirmParams,

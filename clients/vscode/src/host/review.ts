@@ -5,7 +5,9 @@
  * Owns the texts of open reviews. The file itself is written by the daemon, never from here.
  */
 import { basename } from "node:path";
-import * as vscode from "vscode";
+
+import vscode = require("vscode");
+
 import type { PermissionEdit, PermissionRequestParams, ReviewedText } from "../generated/protocol";
 import { type Hunk, hunksOf, linesOf, showsAsProposed, withLineEnds, without } from "./hunks";
 import { allows, optionOf, type Permissions } from "./permissions";

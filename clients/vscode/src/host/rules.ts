@@ -1,5 +1,6 @@
 /** The permission rules that hold in a project, looked at and forgotten. */
-import * as vscode from "vscode";
+import vscode = require("vscode");
+
 import type { PermissionRule } from "../generated/protocol";
 import type { App } from "./app";
 import { folders } from "./settings";

@@ -1,5 +1,6 @@
 /** Stored sessions, chosen, searched, named and deleted. */
-import * as vscode from "vscode";
+import vscode = require("vscode");
+
 import type { SessionSummary } from "../generated/protocol";
 import type { App } from "./app";
 import { folders } from "./settings";

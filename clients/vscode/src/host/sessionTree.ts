@@ -4,7 +4,8 @@
  * A conversation is one long line that seldom forks. So what follows without a fork stands in one list, and only
  * the ways that begin at a fork are nested: each is a list of its own.
  */
-import * as vscode from "vscode";
+import vscode = require("vscode");
+
 import type { TreeNode } from "../generated/protocol";
 import type { App } from "./app";
 

@@ -4,7 +4,8 @@
  * Owns the numbering (`seq`, `epoch`) and the state that `session_changed` keeps up to date. What a conversation
  * looks like is not here: a chat takes a snapshot and draws the events after it.
  */
-import { Emitter, type Event } from "vscode-jsonrpc/node";
+import vscode = require("vscode");
+
 import type {
   AgentEventParams,
   CheckpointSummary,
@@ -15,7 +16,8 @@ import type {
   SessionState,
 } from "../generated/protocol";
 import type { Daemon } from "./daemon";
-import { isRefusal, type Wire } from "./wire";
+import { isRefusal } from "./errors";
+import type { Wire } from "./wire";
 
 /** One session as this window knows it. */
 export interface Session {
@@ -42,9 +44,9 @@ const LONGEST_MESSAGE = 100_000;
 export class Sessions {
   readonly #daemon: Daemon;
   readonly #known = new Map<string, Session>();
-  readonly #events = new Emitter<AgentEventParams>();
-  readonly #changed = new Emitter<Session>();
-  readonly #broken = new Emitter<Session>();
+  readonly #events = new vscode.EventEmitter<AgentEventParams>();
+  readonly #changed = new vscode.EventEmitter<Session>();
+  readonly #broken = new vscode.EventEmitter<Session>();
 
   constructor(daemon: Daemon) {
     this.#daemon = daemon;
@@ -52,17 +54,17 @@ export class Sessions {
   }
 
   /** An event in its turn. */
-  get onEvent(): Event<AgentEventParams> {
+  get onEvent(): vscode.Event<AgentEventParams> {
     return this.#events.event;
   }
 
   /** Something in `state` is new. */
-  get onChange(): Event<Session> {
+  get onChange(): vscode.Event<Session> {
     return this.#changed.event;
   }
 
   /** Events were missed, or count anew: take another picture. */
-  get onBreak(): Event<Session> {
+  get onBreak(): vscode.Event<Session> {
     return this.#broken.event;
   }
 

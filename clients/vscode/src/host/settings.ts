@@ -1,6 +1,8 @@
 /** The settings of the extension, read when they are needed. Which of them a project cannot set says package.json. */
 import { homedir } from "node:os";
-import * as vscode from "vscode";
+
+import vscode = require("vscode");
+
 import type { SessionNewParams, SessionState } from "../generated/protocol";
 import type { ViewSettings } from "../shared/messages";
 import type { Launch } from "./daemon";

@@ -4,7 +4,7 @@
  * Owns both schemes. A text to be read lives as long as its tab, one to be changed until it is taken back; neither
  * outlives the window, and tabs that VS Code restores of them are closed.
  */
-import * as vscode from "vscode";
+import vscode = require("vscode");
 
 /** The scheme of texts that can only be read. */
 export const READ_SCHEME = "pi-text";

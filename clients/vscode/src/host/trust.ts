@@ -5,7 +5,8 @@
  * look, that is the answer. A workspace that was trusted before may be so for other reasons, or because trust is
  * turned off: there we ask once. The daemon keeps the answer, for pi as well.
  */
-import * as vscode from "vscode";
+import vscode = require("vscode");
+
 import type { App } from "./app";
 import { folders } from "./settings";
 import type { Wire } from "./wire";

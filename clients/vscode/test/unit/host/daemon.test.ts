@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { DaemonGone, Refusal } from "../../../src/host/wire";
+import { DaemonGone, Refusal } from "../../../src/host/errors";
 import { next, runs, scene, until } from "./playing";
 
 scene("nothing runs before the first use, and one process serves all uses", [], async ({ daemon }) => {
