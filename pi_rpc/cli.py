@@ -154,10 +154,6 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     arguments = parser.parse_args(argv)
     if arguments.command is None and not any(getattr(arguments, each) for each in _DOORS):
         parser.error("say --stdio, --acp or --lsp to serve a client, or name a command")
-    for each in ("acp", "lsp"):
-        if getattr(arguments, each) and arguments.trace:
-            text = f"--trace has no meaning for --{each}; editors record this protocol themselves"
-            parser.error(text)
     if arguments.command is not None:
         honoured = _HONOURED.get(arguments.command, frozenset())
         for name in sorted(_OF_THE_DAEMON - honoured):

@@ -30,12 +30,13 @@ _START_DEADLINE_S = 60.0
 
 _IMPORTED = (
     *("asyncio", "ssl", "tempfile", "anyio._backends._asyncio", "jsonschema"),
-    *("pi_rpc.cli", "pi_rpc.server.stdio", "pi_rpc.server.daemon", "pi_rpc.host.host"),
-    *("pi_rpc.acp.stdio", "pi_rpc.acp.daemon"),
+    *("pi_rpc.cli", "pi_rpc.doors.life", "pi_rpc.host.host"),
+    *("pi_rpc.server.stdio", "pi_rpc.server.connection", "pi_rpc.server.features"),
+    *("pi_rpc.acp.stdio", "pi_rpc.acp.connection", "pi_rpc.acp.features"),
     *("pi_rpc.llm.scripted", "pi_rpc.llm.http", "pi_rpc.llm.local", "pi_rpc.llm.catalogue"),
     *("pi_rpc.tools.bash", "pi_rpc.tools.edit", "pi_rpc.tools.find", "pi_rpc.tools.grep"),
     *("pi_rpc.tools.ls", "pi_rpc.tools.read", "pi_rpc.tools.write"),
-    *("pi_rpc.lsp.stdio", "pi_rpc.lsp.daemon"),
+    *("pi_rpc.lsp.stdio", "pi_rpc.lsp.connection", "pi_rpc.lsp.features"),
 )
 
 

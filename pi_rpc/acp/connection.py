@@ -6,35 +6,30 @@ protocol's codes. What a method does is in ``pi_rpc.acp.features``, what a clien
 """
 
 import logging
-import os
 from collections.abc import Awaitable, Callable, Mapping
-from pathlib import Path
 from typing import Any, TypeAlias
 
-import anyio
 import msgspec
 from anyio.abc import TaskGroup
 from msgspec import Raw, Struct
 
 from pi_rpc.acp.editor import ClientEditor
 from pi_rpc.acp.elicitation import ClientAsker
-from pi_rpc.acp.handshake import ClientCapabilities, InitializeParams, greeted
+from pi_rpc.acp.handshake import ClientCapabilities, InitializeParams, greet
 from pi_rpc.acp.permissions import ClientPermissions
 from pi_rpc.acp.shapes import CancelParams
 from pi_rpc.acp.stream import SessionStream
 from pi_rpc.acp.terminal import ClientShell
 from pi_rpc.acp.turns import Turns
+from pi_rpc.doors.connection import DoorConnection, current_directory
 from pi_rpc.harness.errors import HarnessError
-from pi_rpc.host.host import Host, HostedSession, SessionOptions
+from pi_rpc.host.host import HostedSession, SessionOptions
 from pi_rpc.host.outlet import Ticker
 from pi_rpc.host.services import Services
-from pi_rpc.host.storage import storage_failure
 from pi_rpc.jsonrpc.asking import Asking
-from pi_rpc.jsonrpc.errors import RpcError, error_of, invalid_request, method_not_found
+from pi_rpc.jsonrpc.errors import invalid_request, method_not_found
 from pi_rpc.jsonrpc.peer import BARRIER, Peer, Request
 from pi_rpc.protocol.decode import decode_params
-from pi_rpc.protocol.errors import ERRORS, ProtocolError
-from pi_rpc.session.storage import SessionError
 
 __all__ = ["Connection", "Feature"]
 
@@ -50,9 +45,6 @@ _CODES = {
 }
 """Where this protocol has a code of its own; the others are the native protocol's."""
 
-_SETTLE_S = 1.0
-"""How long runs may take to say how they ended, once the client has gone."""
-
 Feature: TypeAlias = Callable[["Connection", Request], Awaitable[Any]]
 """What serves a method; decodes its own params, raises what ``Connection.error`` maps."""
 
@@ -64,8 +56,15 @@ class _Named(Struct, rename="camel"):
 _named = msgspec.json.Decoder(_Named)
 
 
-class Connection:
-    """The ``Handler`` of this protocol (see ``pi_rpc.jsonrpc.peer``)."""
+class Connection(DoorConnection[InitializeParams]):
+    """The ``Handler`` of this protocol. It names no process of the client's and knows no ``exit``:
+    its end is the end of input."""
+
+    OWN_ENDS = frozenset({"session/prompt", "_pi/compact", "_pi/branch"})
+    ENDS_OTHERS = frozenset({"session/close", "session/delete"})
+    TAKES_BACK = ("$/cancel_request", "requestId")
+
+    asking: Asking
 
     def __init__(
         self,
@@ -76,30 +75,21 @@ class Connection:
         *,
         drain: bool = False,
     ) -> None:
-        """``drain``: at the end of input finish what was accepted instead of aborting it."""
-        self._features = features
-        self.services = services
-        self.defaults = defaults
-        self._task_group = task_group
-        self._drain = drain
-        self._host: Host | None = None
+        """As ``DoorConnection``."""
+        super().__init__(features, services, defaults, task_group, drain=drain)
         self._ticker = Ticker()
         self._streams: dict[HostedSession, SessionStream] = {}
         self.turns = Turns()
-        self.peer: Peer | None = None
-        self.asking: Asking | None = None
         self.client = ClientCapabilities()
         self.logged_out = False
         """The person has said that nothing more is to be asked of a model."""
-        self.exit_code = 0
+
+    def join(self, peer: Peer) -> None:
+        """As ``DoorConnection``."""
+        super().join(peer)
+        peer.watch(self.turns)
 
     # --- what features use -----------------------------------------------------------------------
-
-    @property
-    def host(self) -> Host:
-        """The sessions; there after ``initialize``."""
-        assert self._host is not None
-        return self._host
 
     def stream(self, hosted: HostedSession) -> SessionStream:
         """What the client hears of an open session."""
@@ -132,21 +122,19 @@ class Connection:
 
     # --- lifecycle -------------------------------------------------------------------------------
 
-    def begin(self, params: InitializeParams) -> None:
-        """``initialize`` was answered: from now on there are sessions."""
-        assert self.peer is not None
-        self.client = params.client_capabilities
+    def begin(self, greeting: InitializeParams) -> None:
+        """As ``DoorConnection``."""
+        self.client = greeting.client_capabilities
         self.asking = Asking(self.peer, decode_params)
-        self._host = Host(self.services, self.defaults, _current_directory(), self._task_group)
-        self._host.on_open(self._open)
-        self._host.on_close(self._leave)
-        self._host.keep_while(lambda hosted: self.turns.is_going_on(hosted.id))
         self._task_group.start_soon(self._ticker.run)
-        self._task_group.start_soon(self._host.watch_for_idle)
+        self.open_host(current_directory())
 
-    def _open(self, hosted: HostedSession) -> None:
-        assert self.peer is not None
-        assert self.asking is not None
+    def is_needed(self, hosted: HostedSession) -> bool:
+        """As ``DoorConnection``."""
+        return self.turns.is_going_on(hosted.id)
+
+    def opened(self, hosted: HostedSession) -> None:
+        """As ``DoorConnection``."""
         stream = SessionStream(
             hosted,
             self.peer,
@@ -171,11 +159,9 @@ class Connection:
         if self.client.elicitation.form is not None:
             hosted.asker.door = ClientAsker(hosted, self.asking, stream)
 
-    def _leave(self, hosted: HostedSession) -> None:
-        hosted.asker.close()
-        hosted.files.close()
-        hosted.shell.close()
-        hosted.harness.permissions.close()
+    def closed(self, hosted: HostedSession) -> None:
+        """As ``DoorConnection``."""
+        super().closed(hosted)
         self._streams.pop(hosted).close()
 
     # --- the peer's handler ----------------------------------------------------------------------
@@ -197,8 +183,8 @@ class Connection:
         if request.method == "initialize":
             if self._host is not None:
                 raise invalid_request("initialize was sent already")
-            params, result = greeted(request.params)
-            self.begin(params)
+            greeting, result = greet(request.params)
+            self.begin(greeting)
             return result
         feature = self._features.get(request.method)
         if feature is None:
@@ -215,52 +201,6 @@ class Connection:
             except msgspec.MsgspecError as error:
                 _log.warning("session/cancel was ignored: %s", error)
 
-    def error(self, exc: BaseException) -> RpcError:
-        """What the client is told of a failure."""
-        if isinstance(exc, SessionError):
-            exc = storage_failure(exc)
-        if isinstance(exc, HarnessError):
-            code = _CODES.get(exc.kind, ERRORS[exc.kind].code)
-            return RpcError(code, exc.message, exc.kind, exc.fields or None)
-        if isinstance(exc, ProtocolError):
-            return RpcError(exc.code, exc.message, exc.kind, exc.data)
-        return error_of(exc)
-
-    async def eof(self) -> None:
-        """The client has nothing more to say: stop, or with ``drain`` finish first."""
-        if self._host is None:
-            return
-        if self._drain and not self.exit_code:
-            self._host.finish_all()
-            await self._quiet()
-            return
-        self._host.stop_all()
-        with anyio.move_on_after(_SETTLE_S):
-            await self._quiet()
-
-    async def _quiet(self) -> None:
-        assert self.peer is not None
-        await self.peer.answered()
-        while self.host.is_running:
-            await self.host.settled()
-            await self.peer.answered()
-
-    def stop(self) -> None:
-        """Stop all work and end the connection; what is under way still says how it ended."""
-        if self._host is not None:
-            self._host.stop_all()
-        if self.peer is not None:
-            self.peer.close()
-
-    async def aclose(self) -> None:
-        """End every session and every child."""
-        if self._host is not None:
-            await self._host.aclose()
-
-
-def _current_directory() -> Path:
-    """The process's directory; the root when it has been removed."""
-    try:
-        return Path.cwd()
-    except OSError:
-        return Path(os.sep)
+    def code_of(self, kind: str) -> int:
+        """As ``DoorConnection``."""
+        return _CODES.get(kind, super().code_of(kind))

@@ -19,7 +19,7 @@ __all__ = [
     "ClientCapabilities",
     "InitializeParams",
     "Meta",
-    "greeted",
+    "greet",
 ]
 
 PROTOCOL_VERSION = 1
@@ -111,7 +111,7 @@ class InitializeResult(Wire, frozen=True, kw_only=True):
     meta: Meta | UnsetType = field(default=UNSET, name="_meta")
 
 
-def greeted(params: Raw | None) -> tuple[InitializeParams, InitializeResult]:
+def greet(params: Raw | None) -> tuple[InitializeParams, InitializeResult]:
     """The params and the answer to them. Raises ``msgspec.MsgspecError``.
 
     Whatever version the client names, ours is the answer: it is the newest we know, and a client

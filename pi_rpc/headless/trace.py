@@ -1,7 +1,7 @@
 """``pi-rpc trace show``: what ``--trace`` has recorded, as a timeline.
 
 Owns reading a trace line by line, pairing answers with requests, and the words. The format of the
-file is described in ``pi_rpc.server.tracing``. Exit codes: 0 shown, 2 the file cannot be read.
+file is described in ``pi_rpc.doors.tracing``. Exit codes: 0 shown, 2 the file cannot be read.
 """
 
 import sys

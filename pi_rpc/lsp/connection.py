@@ -6,7 +6,6 @@ pygls keeps the documents (``pi_rpc.lsp.documents``).
 """
 
 import logging
-import os
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -17,20 +16,13 @@ from anyio.abc import TaskGroup
 from msgspec import Raw
 from msgspec.structs import replace
 
-from pi_rpc.harness.errors import HarnessError
-from pi_rpc.host.host import Host, HostedSession, SessionOptions
+from pi_rpc.doors.connection import DoorConnection, current_directory
+from pi_rpc.host.host import HostedSession, SessionOptions
 from pi_rpc.host.outlet import Ticker
 from pi_rpc.host.services import Services
-from pi_rpc.host.storage import storage_failure
 from pi_rpc.jsonrpc.asking import Asking
-from pi_rpc.jsonrpc.errors import (
-    RpcError,
-    error_of,
-    invalid_request,
-    method_not_found,
-    server_not_initialized,
-)
-from pi_rpc.jsonrpc.peer import BARRIER, Peer, Request
+from pi_rpc.jsonrpc.errors import invalid_request, method_not_found, server_not_initialized
+from pi_rpc.jsonrpc.peer import BARRIER, Request
 from pi_rpc.lsp import shapes as s
 from pi_rpc.lsp.documents import Documents
 from pi_rpc.lsp.editor import ClientEditor
@@ -41,9 +33,7 @@ from pi_rpc.lsp.telling import Telling
 from pi_rpc.lsp.works import Works
 from pi_rpc.protocol.base import SessionNewParams
 from pi_rpc.protocol.decode import decode_params
-from pi_rpc.protocol.errors import ERRORS, ProtocolError
 from pi_rpc.protocol.handshake import default_session_params, working_directory
-from pi_rpc.session.storage import SessionError
 
 __all__ = ["Connection", "Feature"]
 
@@ -51,21 +41,21 @@ _log = logging.getLogger("pi_rpc.lsp")
 
 _FAILED = -32803
 """LSP's code for what was asked rightly and could not be done."""
-_SETTLE_S = 1.0
-"""How long runs may take to say how they ended, once the editor has gone."""
-
 Feature: TypeAlias = Callable[["Connection", Request], Awaitable[Any]]
 """What serves a method; decodes its own params, raises what ``Connection.error`` maps."""
 
 
-class Connection:
-    """The ``Handler`` of this protocol (see ``pi_rpc.jsonrpc.peer``)."""
+class Connection(DoorConnection[Greeting]):
+    """The ``Handler`` of this protocol."""
+
+    ENDS_OTHERS = frozenset({"shutdown"})
 
     documents: Documents
     asking: Asking
     telling: Telling
     works: Works
     editor: EditorAbilities
+    greeting: Greeting
 
     def __init__(
         self,
@@ -76,13 +66,8 @@ class Connection:
         *,
         drain: bool = False,
     ) -> None:
-        """``drain``: at the end of input finish what was accepted instead of aborting it."""
-        self._features = features
-        self.services = services
-        self.defaults = defaults
-        self._task_group = task_group
-        self._drain = drain
-        self._host: Host | None = None
+        """As ``DoorConnection``."""
+        super().__init__(features, services, defaults, task_group, drain=drain)
         self._options = SessionOptions()
         self._current: str | None = None
         self._creating = anyio.Lock()
@@ -91,10 +76,6 @@ class Connection:
         self._shut_down = False
         self.asks: dict[str, s.PlaceArguments] = {}
         """Documents of ours in which the person writes a question, by URI: what it is about."""
-        self.peer: Peer | None = None
-        self.greeting: Greeting | None = None
-        self.initialized = anyio.Event()
-        self.exit_code: int | None = None
 
     # --- what features use -----------------------------------------------------------------------
 
@@ -105,11 +86,10 @@ class Connection:
 
     async def session(self) -> HostedSession:
         """The session that commands are for; created when it is needed first."""
-        assert self._host is not None
         async with self._creating:
-            if self._current is None or not self._host.has(self._current):
+            if self._current is None or not self.host.has(self._current):
                 return await self._create()
-            return await self._host.get(self._current)
+            return await self.host.get(self._current)
 
     async def new_session(self) -> HostedSession:
         """From now on commands are for another session; what goes on goes on."""
@@ -117,10 +97,9 @@ class Connection:
             return await self._create()
 
     async def _create(self) -> HostedSession:
-        assert self._host is not None
-        beside = tuple(each for each in self.documents.folders if each != str(self._host.cwd))
+        beside = tuple(each for each in self.documents.folders if each != str(self.host.cwd))
         options = replace(self._options, additional_directories=beside)
-        created = await self._host.create(options)
+        created = await self.host.create(options)
         self._current = created.id
         return created
 
@@ -146,8 +125,7 @@ class Connection:
     # --- lifecycle -------------------------------------------------------------------------------
 
     def begin(self, greeting: Greeting) -> None:
-        """``initialize`` was answered: from now on there are documents and sessions."""
-        assert self.peer is not None
+        """As ``DoorConnection``."""
         params = greeting.params
         self.greeting, self.editor = greeting, greeting.editor
         self._options = _session_options(default_session_params(params))
@@ -156,18 +134,18 @@ class Connection:
         shows_documents = self.editor.show_document
         self.telling = Telling(self.peer, self.asking, shows_documents=shows_documents)
         self.works = Works(self.peer, self.asking, shows_progress=self.editor.progress)
-        cwd = Path(working_directory(params) or _current_directory())
-        self._host = Host(self.services, self.defaults, cwd, self._task_group)
-        self._host.on_open(self._open)
-        self._host.on_close(self._leave)
-        self._host.keep_while(lambda hosted: self.works.is_going_on(hosted.id))
+        self.client_process = (params.process_id or None, greeting.client_was_there)
+        self.trace(params.trace)
         self._task_group.start_soon(self._ticker.run)
-        self._task_group.start_soon(self._host.watch_for_idle)
-        self.initialized.set()
+        cwd = working_directory(params)
+        self.open_host(Path(cwd) if cwd else current_directory())
 
-    def _open(self, hosted: HostedSession) -> None:
-        assert self.peer is not None
-        assert self.greeting is not None
+    def is_needed(self, hosted: HostedSession) -> bool:
+        """As ``DoorConnection``."""
+        return self.works.is_going_on(hosted.id)
+
+    def opened(self, hosted: HostedSession) -> None:
+        """As ``DoorConnection``."""
         self._streams[hosted] = SessionStream(
             hosted,
             self.peer,
@@ -187,16 +165,26 @@ class Connection:
             timeout_s=self.services.settings.editor_timeout_s or None,
         )
 
-    def _leave(self, hosted: HostedSession) -> None:
-        hosted.asker.close()
-        hosted.files.close()
-        hosted.harness.permissions.close()
+    def closed(self, hosted: HostedSession) -> None:
+        """As ``DoorConnection``."""
+        super().closed(hosted)
         self._streams.pop(hosted).close()
 
+    async def answered(self) -> None:
+        """As ``DoorConnection``; and what commands began has come to its end."""
+        await super().answered()
+        await self.works.ended()
+
+    async def aclose(self) -> None:
+        """As ``DoorConnection``."""
+        await super().aclose()
+        if self._host is not None:
+            with anyio.CancelScope(shield=True):
+                await self.telling.aclose()
+
     async def _shutdown(self) -> None:
-        assert self._host is not None
         self._shut_down = True
-        self._host.stop_all()
+        self.host.stop_all()
 
     # --- the peer's handler ----------------------------------------------------------------------
 
@@ -251,56 +239,15 @@ class Connection:
                 self.documents.closed(params)
             case "workspace/didChangeWorkspaceFolders":
                 self.documents.folders_changed(params)
+            case "$/setTrace":
+                self.trace(decode_params(s.TraceParams, params).value)
             case "window/workDoneProgress/cancel":
                 self.works.cancel(decode_params(s.ProgressNamed, params).token)
 
-    def error(self, exc: BaseException) -> RpcError:
-        """What the editor is told of a failure. Codes of ours mean something else in LSP."""
-        if isinstance(exc, SessionError):
-            exc = storage_failure(exc)
-        if isinstance(exc, HarnessError):
-            code = ERRORS[exc.kind].code
-            standard = code if code < 0 else _FAILED
-            return RpcError(standard, exc.message, exc.kind, exc.fields or None)
-        if isinstance(exc, ProtocolError):
-            return RpcError(exc.code, exc.message, exc.kind, exc.data)
-        return error_of(exc)
-
-    async def eof(self) -> None:
-        """The editor has nothing more to say: stop, or with ``drain`` finish first."""
-        if self._host is None:
-            return
-        if self._drain and self.exit_code is None:
-            self._host.finish_all()
-            await self._quiet()
-            return
-        self._host.stop_all()
-        with anyio.move_on_after(_SETTLE_S):
-            await self._quiet()
-
-    async def _quiet(self) -> None:
-        assert self.peer is not None
-        assert self._host is not None
-        await self.peer.answered()
-        await self.works.ended()
-        while self._host.is_running:
-            await self._host.settled()
-            await self.peer.answered()
-            await self.works.ended()
-
-    def stop(self) -> None:
-        """Stop all work and end the connection; what is under way still says how it ended."""
-        if self._host is not None:
-            self._host.stop_all()
-        if self.peer is not None:
-            self.peer.close()
-
-    async def aclose(self) -> None:
-        """End every session and every child."""
-        if self._host is not None:
-            await self._host.aclose()
-            with anyio.CancelScope(shield=True):
-                await self.telling.aclose()
+    def code_of(self, kind: str) -> int:
+        """As ``DoorConnection``. Codes of ours mean something else in LSP."""
+        code = super().code_of(kind)
+        return code if code < 0 else _FAILED
 
 
 def _session_options(params: SessionNewParams) -> SessionOptions:
@@ -315,11 +262,3 @@ def _session_options(params: SessionNewParams) -> SessionOptions:
         append_system_prompt=params.append_system_prompt or "",
         ephemeral=params.ephemeral,
     )
-
-
-def _current_directory() -> str:
-    """The process's directory; the root when it has been removed."""
-    try:
-        return os.getcwd()  # noqa: PTH109 - a text is what is wanted
-    except OSError:
-        return os.sep

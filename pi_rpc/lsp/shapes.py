@@ -33,6 +33,7 @@ __all__ = [
     "TextDocumentChanged",
     "TextDocumentNamed",
     "TextDocumentOpened",
+    "TraceParams",
     "Wire",
 ]
 
@@ -147,6 +148,12 @@ class ProgressNamed(Wire, frozen=True, kw_only=True):
     """``window/workDoneProgress/cancel``."""
 
     token: int | str
+
+
+class TraceParams(Wire, frozen=True, kw_only=True):
+    """``$/setTrace``."""
+
+    value: str
 
 
 # --- what we answer ------------------------------------------------------------------------------

@@ -1,24 +1,23 @@
-"""``pi-rpc --lsp``: claim the streams, answer the handshake, then become the language server.
+"""``pi-rpc --lsp``: the Language Server Protocol at standard input and output.
 
-Owns the first milliseconds of this door, as ``pi_rpc.server.stdio`` does of the native one. The
-libraries of this door take longer to import than all the rest: they are, once the editor has its
-answer. That they are there at all is looked at before.
+Owns what this door answers first, and what it is made of. The order of its first milliseconds is
+``pi_rpc.doors.opening``'s. The libraries of this door take longer to import than all the rest: they
+are, once the editor has its answer. That they are there at all is looked at before.
 """
 
-import logging
-import os
 import sys
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
-from pi_rpc._os.signals import EarlySignals, end_if_stuck
+from pi_rpc.doors.opening import run_door
 from pi_rpc.jsonrpc.framing import Framing
-from pi_rpc.jsonrpc.opening import answer_initialize
-from pi_rpc.jsonrpc.stdio import StdioTransport, claim_stdio
-from pi_rpc.log import log_to
 from pi_rpc.lsp.handshake import greet
 
 if TYPE_CHECKING:
     from argparse import Namespace
+
+    from pi_rpc.lsp.connection import Connection
 
 __all__ = ["run_lsp"]
 
@@ -29,39 +28,21 @@ _MISSING = (
 
 
 def run_lsp(arguments: "Namespace") -> int:
-    """Serve the editor at standard input and output; ends the process, or returns an exit code."""
+    """As ``run_door``."""
     if not _is_installed():
         sys.stderr.write(_MISSING)
         return 2
-    at_end = None if arguments.drain else end_if_stuck
-    transport = StdioTransport(*claim_stdio(), framing=Framing.HEADERS, at_end=at_end)
-    try:
-        log_to(arguments.log_level, arguments.log_file)
-    except OSError as error:
-        reason = error.strerror or error
-        sys.stderr.write(f"pi-rpc: cannot write the log file: {arguments.log_file}: {reason}\n")
-        return 2
-    early = EarlySignals()
-    early.leave()
-    greeting = answer_initialize(transport, greet, early.keep)
-
-    import anyio
-
-    from pi_rpc.host.host import SessionOptions
-    from pi_rpc.lsp.daemon import serve
-
-    defaults = SessionOptions(
-        model=arguments.model,
-        permission_mode=arguments.permission_mode,
-        tools=None if arguments.tools is None else tuple(arguments.tools),
-    )
-    code = anyio.run(serve, transport, greeting, defaults, arguments.drain, early)
-    # Everything has ended in order; what is left is a thread that may still be importing ahead.
-    logging.shutdown()
-    os._exit(code)
+    return run_door(arguments, greet, _load, framing=Framing.HEADERS)
 
 
 def _is_installed() -> bool:
     from importlib.util import find_spec
 
     return all(map(find_spec, ("pygls", "lsprotocol")))
+
+
+def _load() -> "Callable[..., Connection]":
+    from pi_rpc.lsp.connection import Connection
+    from pi_rpc.lsp.features import FEATURES
+
+    return partial(Connection, FEATURES)

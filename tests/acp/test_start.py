@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pi_rpc.cli import parse
-from tests.acp.client import FULL, acp, call, said, say, text
+from tests.acp.client import DEADLINE_S, FULL, acp, call, said, say, text
 
 HEAVY = {"asyncio", "anyio", "httpx", "pydantic", "acp", "pi_rpc.host", "pi_rpc.harness"}
 INITIALIZE = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": 1}}
@@ -31,14 +31,14 @@ def started(home: Path, code: str, stdin: bytes) -> "subprocess.CompletedProcess
 def test_nothing_heavy_is_imported_before_the_handshake_is_answered(tmp_path: Path) -> None:
     code = (
         "import sys\n"
-        "from pi_rpc.acp import stdio\n"
-        "answer = stdio.answer_initialize\n"
+        "from pi_rpc.doors import opening\n"
+        "answer = opening.answer_initialize\n"
         "def watched(*given):\n"
         "    greeting = answer(*given)\n"
         "    sys.stderr.write(' '.join(sys.modules))\n"
         "    sys.stderr.flush()\n"
         "    return greeting\n"
-        "stdio.answer_initialize = watched\n"
+        "opening.answer_initialize = watched\n"
         "from pi_rpc.cli import main\n"
         "main()\n"
     )
@@ -72,7 +72,6 @@ def test_anything_before_the_handshake_is_refused_and_the_handshake_still_works(
     "arguments",
     [
         ["--acp", "--stdio"],
-        ["--acp", "--trace", "x"],
         ["--acp", "sessions", "list"],
         ["--acp", "run", "hi"],
     ],
@@ -85,6 +84,20 @@ def test_options_that_do_not_go_together_are_a_usage_error(
         parse(arguments)
     assert ended.value.code == 2
     assert capsys.readouterr().err
+
+
+def test_a_trace_has_every_frame_from_the_handshake_on(tmp_path: Path) -> None:
+    path = tmp_path / "trace.jsonl"
+    with acp(tmp_path, [[say("fine")]], "--trace", str(path)) as client:
+        session = client.new()
+        client.ask("session/prompt", sessionId=session, prompt=text("hi"))
+        client.process.stdin.close()
+        assert client.process.wait(DEADLINE_S) == 0
+    passed = [json.loads(line) for line in path.read_text().splitlines()]
+    came = [each["frame"] for each in passed if each.get("direction") == "in"]
+    assert [each["method"] for each in came] == ["initialize", "session/new", "session/prompt"]
+    said = [each["frame"] for each in passed if each.get("direction") == "out"]
+    assert said[: len(client.frames)] == client.frames
 
 
 def test_a_terminal_can_store_a_key_with_the_agents_own_command() -> None:

@@ -180,10 +180,10 @@ async def test_initialize_takes_what_a_language_client_sends(tmp_path: Path) -> 
 async def test_nothing_heavy_is_imported_before_initialize_is_answered(tmp_path: Path) -> None:
     probe = (
         "import sys, atexit\n"
-        "from pi_rpc.server import stdio, greeting\n"
-        "answer = greeting.answer_first_frame\n"
-        "def watched(transport, on_frame):\n"
-        "    params = answer(transport, on_frame)\n"
+        "from pi_rpc.doors import opening\n"
+        "answer = opening.answer_initialize\n"
+        "def watched(*given):\n"
+        "    params = answer(*given)\n"
         "    heavy = {'anyio', 'asyncio', 'httpx', 'pydantic', 'jsonschema', 'ssl', 'pygls'}\n"
         "    heavy.add('tree_sitter')\n"
         "    layers = ('agent', 'harness', 'headless', 'host', 'llm', 'session', 'tools')\n"
@@ -192,7 +192,7 @@ async def test_nothing_heavy_is_imported_before_initialize_is_answered(tmp_path:
         "    early |= heavy & set(sys.modules)\n"
         "    print(sorted(early - {'pi_rpc.llm.messages'}), file=sys.stderr)\n"
         "    sys.exit(0)\n"
-        "stdio.answer_first_frame = watched\n"
+        "opening.answer_initialize = watched\n"
         "from pi_rpc.cli import main\n"
         "main(['--stdio'])\n"
     )

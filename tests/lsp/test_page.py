@@ -9,7 +9,10 @@ from pi_rpc.lsp.handshake import COMMANDS
 
 ROOT = Path(__file__).parents[2]
 METHOD = re.compile(r"(?:textDocument|workspace|window|agent|\$)/\w+(?:/\w+)?")
-ELSEWHERE = {"initialize", "initialized", "shutdown", "exit", "$/cancelRequest", "agent/event"}
+ELSEWHERE = {
+    *("initialize", "initialized", "shutdown", "exit", "$/cancelRequest"),
+    *("agent/event", "$/logTrace"),
+}
 """Not named in this package, or not by what they are named for."""
 
 

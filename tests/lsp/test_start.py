@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from pi_rpc.cli import parse
+from tests.lsp.client import DEADLINE_S, lsp
 
 HEAVY = {"asyncio", "anyio", "httpx", "pydantic", "pygls", "lsprotocol", "attrs", "cattrs"}
 OURS = {"pi_rpc.host", "pi_rpc.harness", "pi_rpc.agent"}
@@ -34,14 +35,14 @@ def started(home: Path, code: str, stdin: bytes) -> "subprocess.CompletedProcess
 def test_nothing_heavy_is_imported_before_the_handshake_is_answered(tmp_path: Path) -> None:
     code = (
         "import sys\n"
-        "from pi_rpc.lsp import stdio\n"
-        "answer = stdio.answer_initialize\n"
+        "from pi_rpc.doors import opening\n"
+        "answer = opening.answer_initialize\n"
         "def watched(*given):\n"
         "    greeting = answer(*given)\n"
         "    sys.stderr.write(' '.join(sys.modules))\n"
         "    sys.stderr.flush()\n"
         "    return greeting\n"
-        "stdio.answer_initialize = watched\n"
+        "opening.answer_initialize = watched\n"
         "from pi_rpc.cli import main\n"
         "main()\n"
     )
@@ -69,7 +70,7 @@ def test_without_its_libraries_it_says_what_to_install(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [["--lsp", "--stdio"], ["--lsp", "--acp"], ["--lsp", "--trace", "x"], ["--lsp", "run", "hi"]],
+    [["--lsp", "--stdio"], ["--lsp", "--acp"], ["--lsp", "run", "hi"]],
     ids=" ".join,
 )
 def test_options_that_do_not_go_together_are_a_usage_error(
@@ -79,3 +80,25 @@ def test_options_that_do_not_go_together_are_a_usage_error(
         parse(arguments)
     assert ended.value.code == 2
     assert capsys.readouterr().err
+
+
+def test_a_trace_has_every_frame_and_the_editor_can_be_told_what_passes(tmp_path: Path) -> None:
+    path = tmp_path / "trace.jsonl"
+    with lsp(tmp_path, [], "--trace", str(path)) as editor:
+        editor.tell("$/setTrace", {"value": "messages"})
+        place = {
+            "textDocument": {"uri": "file:///nowhere"},
+            "position": {"line": 0, "character": 0},
+        }
+        assert editor.ask("textDocument/hover", place) is None
+        told = editor.called("$/logTrace")
+        assert told["message"].startswith("Received request 'textDocument/hover - (")
+        editor.tell("$/setTrace", {"value": "off"})
+        editor.ask("shutdown")
+        editor.tell("exit")
+        assert editor.process.wait(DEADLINE_S) == 0
+    passed = [json.loads(line) for line in path.read_text().splitlines()]
+    came = [each["frame"].get("method") for each in passed if each.get("direction") == "in"]
+    assert (came[0], came[-2:]) == ("initialize", ["shutdown", "exit"])
+    said = [each["frame"] for each in passed if each.get("direction") == "out"]
+    assert editor.frames == said[: len(editor.frames)]

@@ -180,12 +180,12 @@ def test_a_coroutine_that_will_not_be_cancelled_does_not_outlive_a_signal(tmp_pa
 
 WAITING = (
     "import sys\n"
-    "from pi_rpc.server import stdio\n"
-    "answer = stdio.answer_first_frame\n"
-    "def waiting(transport, on_frame):\n"
+    "from pi_rpc.doors import opening\n"
+    "answer = opening.answer_initialize\n"
+    "def waiting(*given):\n"
     "    print('waiting', file=sys.stderr, flush=True)\n"
-    "    return answer(transport, on_frame)\n"
-    "stdio.answer_first_frame = waiting\n"
+    "    return answer(*given)\n"
+    "opening.answer_initialize = waiting\n"
     "from pi_rpc.cli import main\n"
     "main(['--stdio'])\n"
 )
@@ -251,13 +251,13 @@ def test_a_signal_ends_it_though_its_parent_had_blocked_it(
 
 STARTING = (
     "import os, signal, sys\n"
-    "from pi_rpc.server import stdio\n"
-    "answer = stdio.answer_first_frame\n"
-    "def answered(transport, on_frame):\n"
-    "    greeted = answer(transport, on_frame)\n"
+    "from pi_rpc.doors import opening\n"
+    "answer = opening.answer_initialize\n"
+    "def answered(*given):\n"
+    "    greeted = answer(*given)\n"
     "    os.kill(os.getpid(), int(sys.argv[1]))\n"
     "    return greeted\n"
-    "stdio.answer_first_frame = answered\n"
+    "opening.answer_initialize = answered\n"
     "from pi_rpc.cli import main\n"
     "main(['--stdio'])\n"
 )

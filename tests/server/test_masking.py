@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pi_rpc.server.masking import MASK, Masks
+from pi_rpc.doors.masking import MASK, Masks
 
 KEY = "sk-ant-0123456789"
 ODD = 'pass"word\\/ä9'

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pi_rpc.server.tracing import TraceFile
+from pi_rpc.doors.tracing import TraceFile
 from tests.e2e.editor import DAEMON, DEADLINE_S
 from tests.server.wire import Frame, Wire, wire
 

@@ -1,7 +1,7 @@
 """``--trace FILE``: every frame in both directions, as lines of JSON.
 
 Owns the file, the thread that writes it, and the ``Transport`` that hands it what passes. Does not
-own what must not be told (``pi_rpc.server.masking``) nor how a trace is shown
+own what must not be told (``pi_rpc.doors.masking``) nor how a trace is shown
 (``pi_rpc.headless.trace``). Imported only when a trace is wanted; begins before there is an event
 loop.
 
@@ -24,16 +24,16 @@ import msgspec
 from msgspec import Raw
 
 from pi_rpc import __version__
+from pi_rpc.doors.masking import Masks
 from pi_rpc.jsonrpc.framing import Frame, Framing
 from pi_rpc.jsonrpc.stdio import OpeningTransport
-from pi_rpc.server.masking import Masks
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 __all__ = ["TraceFile", "TracedTransport"]
 
-_log = logging.getLogger("pi_rpc.server")
+_log = logging.getLogger("pi_rpc.doors")
 
 _WAITING_BYTES = 16 * 1024 * 1024
 _WRITE_BYTES = 1024 * 1024

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Raw, Struct
 
+from pi_rpc.doors.masking import Masks
 from pi_rpc.jsonrpc.errors import RpcError
 from pi_rpc.jsonrpc.watching import Id, Notification, Watcher
-from pi_rpc.server.masking import Masks
 
 if TYPE_CHECKING:
     from pi_rpc.jsonrpc.peer import Peer, Request
@@ -23,7 +23,7 @@ __all__ = ["ClientTrace", "DebugLog", "Report"]
 _LOG_TRACE = "$/logTrace"
 _MOST_VERBOSE = 16 * 1024
 
-_log = logging.getLogger("pi_rpc.server")
+_log = logging.getLogger("pi_rpc.doors")
 
 
 class _Params(Struct):
