@@ -13,6 +13,7 @@ import pytest
 
 from pi_rpc.agent.events import AgentSettled, BashOutput
 from pi_rpc.client import DaemonEnded, Missed, PiRpc, RpcError
+from pi_rpc.client import client as client_module
 from pi_rpc.client._incoming import Incoming, capabilities
 from pi_rpc.llm.messages import AssistantMessage
 from pi_rpc.protocol.base import SessionNewParams
@@ -35,17 +36,17 @@ from pi_rpc.protocol.methods import METHODS
 from pi_rpc.protocol.permissions import PermissionRequestParams, PermissionRequestResult
 from tests.client.daemon import connected, environment, until
 from tests.e2e.editor import DEADLINE_S, call, hold, say
-from tests.os.survivors import new_marker, survivors, wait_until_alive, wait_until_gone
+from tests.os.survivors import (
+    new_marker,
+    open_descriptors,
+    survivors,
+    wait_until_alive,
+    wait_until_gone,
+)
 
 pytestmark = pytest.mark.anyio
 
 FULL = SessionNewParams(permission_mode="full")
-END_S = 2.0
-"""What a client promises about its end."""
-
-
-def fds() -> int:
-    return len(list(Path("/proc/self/fd").iterdir()))
 
 
 async def test_a_prompt_is_answered_and_its_events_come_typed(tmp_path: Path) -> None:
@@ -283,6 +284,14 @@ async def test_a_program_that_is_no_daemon_is_told_from_one(tmp_path: Path) -> N
             pass
 
 
+@pytest.fixture
+def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A daemon is given the time to end by itself, however busy this machine is."""
+    for name in ("_SHUTDOWN_S", "_EXIT_S"):
+        monkeypatch.setattr(client_module, name, DEADLINE_S)
+
+
+@pytest.mark.usefixtures("unhurried")
 async def test_a_closed_client_says_so_and_its_events_end(tmp_path: Path) -> None:
     async with connected(tmp_path) as client:
         session = await client.default_session()
@@ -297,6 +306,7 @@ async def test_a_closed_client_says_so_and_its_events_end(tmp_path: Path) -> Non
             assert [event async for event in session.events()] == []
 
 
+@pytest.mark.usefixtures("unhurried")
 async def test_the_end_of_the_block_ends_the_daemon_and_what_it_started(tmp_path: Path) -> None:
     marker = new_marker()
     command = f"setsid sleep {marker} & sleep {marker}"
@@ -359,17 +369,17 @@ async def test_a_client_that_is_killed_leaves_no_orphan(tmp_path: Path) -> None:
     finally:
         process.kill()
         process.wait()
-    await wait_until_gone(marker, END_S)
+    await wait_until_gone(marker)
 
 
 async def test_five_lives_leave_no_descriptor_and_no_thread(tmp_path: Path) -> None:
     async with connected(tmp_path):
         pass
-    open_before, threads_before = fds(), threading.active_count()
+    open_before, threads_before = open_descriptors(), threading.active_count()
     for _ in range(5):
         async with connected(tmp_path) as client:
             await client.ping()
-    assert fds() == open_before
+    assert open_descriptors() == open_before
     with anyio.fail_after(DEADLINE_S):
         while threading.active_count() > threads_before:
             await anyio.sleep(0.01)

@@ -146,7 +146,9 @@ def test_the_lock_of_pi_is_waited_for_and_then_respected(
 WRITER = """
 import sys
 from pathlib import Path
+from pi_rpc.harness import _rewriting
 from pi_rpc.harness._auth_file import AuthFile
+_rewriting._PATIENCE_S = 60.0
 file = AuthFile(Path(sys.argv[1]))
 for number in range(8):
     file.store_key(f"{sys.argv[2]}-{number}", "k")

@@ -1,6 +1,7 @@
 """Model servers on this machine: found, asked what they serve, and gone when they are gone."""
 
-from collections.abc import AsyncIterator
+import socket
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -10,6 +11,7 @@ import msgspec
 import pytest
 from msgspec import UNSET
 
+from pi_rpc.llm import local_servers
 from pi_rpc.llm.local_servers import LocalServers, addresses
 from pi_rpc.llm.messages import UserMessage, text_of
 from pi_rpc.llm.models import Model, thinking_levels
@@ -81,9 +83,24 @@ async def fake(answers: Answers) -> AsyncIterator[Fake]:
         tasks.cancel_scope.cancel()
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Servers that answer are waited for, however busy this machine is."""
+    monkeypatch.setattr(local_servers, "LIMIT_S", DEADLINE_S)
+
+
 @pytest.fixture
-def free_address(free_tcp_port: int) -> str:
-    return f"http://127.0.0.1:{free_tcp_port}"
+def hurried(monkeypatch: pytest.MonkeyPatch, patient: None) -> None:
+    """One that is silent is given up soon, one that answers hardly ever."""
+    monkeypatch.setattr(local_servers, "LIMIT_S", 1.0)
+
+
+@pytest.fixture
+def free_address() -> Iterator[str]:
+    """An address at which nobody listens, and nobody will meanwhile."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{held.getsockname()[1]}"
 
 
 SHOWN: dict[str, Any] = {
@@ -260,6 +277,7 @@ async def test_a_server_that_talks_nonsense_has_no_models(provider: str, answer:
     assert await found(provider, dict.fromkeys(paths, answer)) == []
 
 
+@pytest.mark.usefixtures("hurried")
 async def test_a_server_that_is_silent_is_not_waited_for_and_hides_no_other() -> None:
     silent: Answers = dict.fromkeys(("/api/tags", "/v1/models", "/api/v0/models"))
     async with fake(silent) as quiet, fake(ollama("qwen3:8b")) as answering:
@@ -271,6 +289,7 @@ async def test_a_server_that_is_silent_is_not_waited_for_and_hides_no_other() ->
         assert set(windows(servers.models())) == {"qwen3:8b"}
 
 
+@pytest.mark.usefixtures("hurried")
 async def test_a_server_that_is_busy_keeps_the_models_it_had() -> None:
     async with fake(ollama("qwen3:8b")) as server:
         servers = LocalServers({"ollama": server.url}, environ={}, fresh_s=0)
@@ -283,6 +302,7 @@ async def test_a_server_that_is_busy_keeps_the_models_it_had() -> None:
         assert servers.models() == []
 
 
+@pytest.mark.usefixtures("hurried")
 async def test_whoever_has_no_time_gets_what_is_known_and_the_next_look_goes_on() -> None:
     async with fake(ollama("qwen3:8b", **{"/api/ps": None})) as server:
         servers = LocalServers({"ollama": server.url}, environ={})

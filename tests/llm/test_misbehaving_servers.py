@@ -142,13 +142,13 @@ async def test_a_server_that_speaks_now_and_then_may_take_its_time(
 
     async def answer(exchange: Any) -> None:
         await exchange.head()
-        for payload in (WORD, WORD, WORD, WORD, STOP):
-            await anyio.sleep(0.2)
+        for payload in (*[WORD] * 10, STOP):
+            await anyio.sleep(0.1)
             await exchange.send(b": keep-alive\n\n")
             await anyio.sleep(0.1)
             await exchange.events(payload)
 
-    _, message = await ask(answer, idle_timeout_s=10)
+    _, message = await ask(answer, idle_timeout_s=20)
     assert message.stop_reason == "stop"
 
 

@@ -10,6 +10,7 @@ import pytest
 from pi_rpc._os import parent
 from pi_rpc._os.parent import wait_parent_gone
 from tests.deadlines import DEADLINE_S
+from tests.os.survivors import open_descriptors
 
 pytestmark = pytest.mark.anyio
 
@@ -101,8 +102,8 @@ async def test_the_start_time_without_proc_comes_from_ps(monkeypatch: pytest.Mon
 
 
 async def test_waiting_can_be_cancelled_and_leaves_no_descriptor() -> None:
-    before = set(os.listdir("/proc/self/fd"))
+    before = open_descriptors()
     with anyio.move_on_after(0.01) as scope:
         await wait_parent_gone(os.getppid())
     assert scope.cancelled_caught
-    assert set(os.listdir("/proc/self/fd")) == before
+    assert open_descriptors() == before

@@ -328,7 +328,7 @@ async def test_what_a_slow_git_has_started_ends_with_it(
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
     reader = os.open(tmp_path / "held", os.O_RDONLY | os.O_NONBLOCK)
     try:
-        assert await CommandChanges(1.0).before(repository) is None
+        assert await CommandChanges(3.0).before(repository) is None
         assert (tmp_path / "was-run").exists()
         os.set_blocking(reader, True)
         with anyio.fail_after(DEADLINE_S):  # the end comes when nobody has it open any more

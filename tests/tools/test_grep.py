@@ -325,10 +325,10 @@ async def test_an_abort_ends_the_search_at_once(call: Call, workdir: Path, slow_
 async def test_a_search_that_takes_for_ever_is_ended_and_gives_what_it_has(
     call: Call, workdir: Path, slow_rg: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_ripgrep, "TIME_LIMIT_S", 2.0)
+    monkeypatch.setattr(_ripgrep, "TIME_LIMIT_S", 3.0)
     with anyio.fail_after(DEADLINE_S):
         result = text_of(await call(grep_tool(), pattern="x"))
-    assert result.startswith("a:7: found\n\n[The search was ended after 2 seconds")
+    assert result.startswith("a:7: found\n\n[The search was ended after 3 seconds")
     assert_ended(int(slow_rg.read_text()))
 
 

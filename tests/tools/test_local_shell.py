@@ -15,11 +15,13 @@ import pytest
 
 from pi_rpc.agent.ports import CommandExit, PortError
 from pi_rpc.llm.abort import AbortController
+from pi_rpc.tools import _local_shell
 from pi_rpc.tools._local_shell import LocalShell
 from tests.deadlines import DEADLINE_S
 from tests.os.survivors import (
     NOTHING_HELPS,
     new_marker,
+    open_descriptors,
     survivors,
     wait_until_alive,
     wait_until_gone,
@@ -215,15 +217,20 @@ async def test_a_background_child_does_not_hold_up_its_command_and_dies_with_the
 async def test_a_background_child_that_goes_on_writing_is_not_stopped_by_it(
     shell: LocalShell, tmp_path: Path
 ) -> None:
-    command = "(sleep 0.3; head -c 300000 /dev/zero && echo survived > done) & echo now"
+    wait = "until [ -e go ]; do sleep 0.01; done"
+    command = f"({wait}; head -c 300000 /dev/zero && echo survived > done) & echo now"
     end, output = await run(shell, command, cwd=tmp_path)
     assert (end.reason, output) == ("exited", b"now\n")
+    (tmp_path / "go").touch()
     with anyio.fail_after(DEADLINE_S):
         while not (tmp_path / "done").exists():
             await anyio.sleep(0.01)
 
 
-async def test_output_of_the_background_counts_until_it_pauses(shell: LocalShell) -> None:
+async def test_output_of_the_background_counts_until_it_pauses(
+    shell: LocalShell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_local_shell, "_SILENCE_S", 1.0)
     _, output = await run(shell, "(for i in 1 2 3 4; do sleep 0.03; echo $i; done; sleep 9) & :")
     assert output == b"1\n2\n3\n4\n"
 
@@ -239,7 +246,7 @@ async def test_however_a_command_is_cut_short_its_whole_tree_is_gone(
     ends: list[CommandExit] = []
 
     async def one() -> None:
-        limit = 1.0 if ending == "time limit" else None
+        limit = 3.0 if ending == "time limit" else None
         end, _ = await run(
             shell, command, timeout_s=limit, controller=controller, on_output=pieces.append
         )
@@ -261,11 +268,12 @@ async def test_however_a_command_is_cut_short_its_whole_tree_is_gone(
 
 
 async def test_a_time_limit_that_only_meets_the_background_keeps_the_shells_exit_code(
-    shell: LocalShell,
+    shell: LocalShell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(_local_shell, "_SILENCE_S", DEADLINE_S)
     marker = new_marker()
     command = f"(while :; do echo x; done; sleep {marker}) & exit 5"
-    end, _ = await run(shell, command, timeout_s=0.5)
+    end, _ = await run(shell, command, timeout_s=2.0)
     assert (end.reason, end.exit_code) == ("timed_out", 5)
     assert survivors(marker) == {}
 
@@ -331,16 +339,18 @@ async def test_endless_output_leaves_room_for_others_and_costs_little_memory(
 
 
 async def test_fifty_commands_leak_no_descriptor(shell: LocalShell) -> None:
+    async def descriptors() -> set[str]:
+        with anyio.fail_after(DEADLINE_S):
+            while shell.is_busy:  # a keeper has not said yet that its tree is gone
+                await anyio.sleep(0.01)
+        return open_descriptors()
+
     await run(shell, "true")
-    before = set(os.listdir("/proc/self/fd"))
+    before = await descriptors()
     for number in range(50):
         end, _ = await run(shell, f"true & exit {number}")
         assert end.exit_code == number
-    with anyio.fail_after(DEADLINE_S):
-        # The keepers of the last ones may not have said yet that their trees are gone.
-        while set(os.listdir("/proc/self/fd")) != before:
-            await anyio.sleep(0.01)
-            await run(shell, "true")
+    assert await descriptors() == before
 
 
 async def test_commands_run_side_by_side(shell: LocalShell, tmp_path: Path) -> None:

@@ -140,7 +140,7 @@ def stalling_body(dialect: Dialect) -> Cell:
         await connection.head(500, "application/json", "content-length: 1000")
         await connection.send(b'{"error":')
 
-    return fails(script, ServerError, "answered 500", retried=True, idle_s=0.2)
+    return fails(script, ServerError, "answered 500", retried=True, idle_s=0.5)
 
 
 @fault("whole reply instead of a stream")

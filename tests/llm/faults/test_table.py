@@ -66,6 +66,7 @@ def bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name)
     # Where a dialect has no last event, the end of an open connection is waited for.
     monkeypatch.setattr("pi_rpc.llm.http._LAST_READS_S", 0.2)
+    monkeypatch.setattr("pi_rpc.llm.http._LIFELESS_IDLES", 2)
     resolve = socket.getaddrinfo
 
     def resolve_here(host: Any, *args: Any, **options: Any) -> Any:
