@@ -30,16 +30,29 @@ def wait_until(condition: Any) -> None:
 
 
 def wait_until_it_rests(process: psutil.Process) -> None:
-    """Return once the daemon has nothing more that it could do."""
+    """Return once the daemon has nothing more that it could do; one that only waits for its turn
+    on a busy machine could."""
     still, spent = 0, -1.0
 
     def rests() -> bool:
         nonlocal still, spent
         now = sum(process.cpu_times()[:2])
-        still, spent = (still + 1 if now == spent else 0), now
+        still, spent = (still + 1 if now == spent and threads_sleep(process) else 0), now
         return still >= 10
 
     wait_until(rests)
+
+
+def threads_sleep(process: psutil.Process) -> bool:
+    """None of its threads runs, may run, or waits for a disk; elsewhere than on Linux: the first."""
+    try:
+        states = [
+            stat.read_text().rpartition(") ")[2][0]
+            for stat in Path(f"/proc/{process.pid}/task").glob("*/stat")
+        ]
+    except OSError:
+        return False  # one has just ended
+    return {*states} == {"S"} if states else process.status() == psutil.STATUS_SLEEPING
 
 
 def stored(home: Path, session_id: str) -> list[dict[str, Any]]:

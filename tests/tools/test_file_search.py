@@ -116,6 +116,12 @@ def test_letters_that_change_their_length_in_lower_case_do_not_shift_names() -> 
     assert paths("b.txt", ["İİİ/a.txt", "İİİ/b.txt"]) == ["İİİ/b.txt"]
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first list of a directory is waited for, however busy this machine is."""
+    monkeypatch.setattr(file_search, "_FIRST_WAIT_S", DEADLINE_S)
+
+
 @asynccontextmanager
 async def searching() -> AsyncIterator[FileSearch]:
     async with anyio.create_task_group() as tasks:
@@ -180,6 +186,7 @@ async def test_while_the_list_is_made_what_is_known_of_it_is_answered(
     program.write_text("#!/bin/sh\nprintf './one\\0./tw'\nsleep 600\n")
     program.chmod(0o755)
     monkeypatch.setattr(_ripgrep, "find_ripgrep", lambda path: str(program))
+    monkeypatch.setattr(file_search, "_FIRST_WAIT_S", 0.05)
     async with searching() as files:
         while not (result := await files.search(workdir, "o", 10)).files:
             await anyio.sleep(0.01)
