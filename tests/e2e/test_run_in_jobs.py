@@ -7,6 +7,7 @@ import re
 import select
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -58,9 +59,15 @@ def test_the_cost_that_was_allowed_is_a_limit_too(tmp_path: Path) -> None:
     assert (tmp_path / "made").exists()
 
 
-def started(home: Path, replies: Sequence[Any], *options: str, **streams: Any) -> Any:
+def started(
+    home: Path,
+    replies: Sequence[Any],
+    *options: str,
+    program: Sequence[str] = PI_RPC,
+    **streams: Any,
+) -> Any:
     return subprocess.Popen(
-        [*PI_RPC, "run", "--ephemeral", *options, *MODEL, "go"],
+        [*program, "run", "--ephemeral", *options, *MODEL, "go"],
         env=environment(home, replies),
         cwd=home,
         **{
@@ -78,7 +85,7 @@ STUBBORN = "trap '' TERM INT HUP; echo $$ > pid; while :; do sleep 1; done"
 @pytest.mark.parametrize("way", ["timeout", "SIGTERM", "SIGHUP"])
 def test_a_command_that_ignores_signals_ends_with_the_run(tmp_path: Path, way: str) -> None:
     replies = [[call("bash", command=STUBBORN)], [say("never")]]
-    limit = ("--timeout", "5") if way == "timeout" else ()
+    limit = ("--timeout", "10") if way == "timeout" else ()
     process = started(tmp_path, replies, "--permission-mode", "full", *limit)
     pid = tmp_path / "pid"
     deadline = time.monotonic() + DEADLINE_S
@@ -92,10 +99,22 @@ def test_a_command_that_ignores_signals_ends_with_the_run(tmp_path: Path, way: s
     assert not psutil.pid_exists(int(pid.read_text()))
 
 
+IMPATIENT = (
+    "import sys\n"
+    "from pi_rpc.headless import prompt\n"
+    "prompt._PATIENCE_S = 0.1\n"
+    "from pi_rpc.cli import main\n"
+    "main(sys.argv[1:])\n"
+)
+
+
 def test_standard_input_that_never_ends_is_told_and_ends_with_the_time_limit(
     tmp_path: Path,
 ) -> None:
-    process = started(tmp_path, [[say("never")]], "--timeout", "4", stdin=subprocess.PIPE)
+    program = (sys.executable, "-c", IMPATIENT)
+    process = started(
+        tmp_path, [[say("never")]], "--timeout", "4", program=program, stdin=subprocess.PIPE
+    )
     assert process.wait(timeout=DEADLINE_S) == 124
     errors = process.stderr.read()
     process.stdin.close()

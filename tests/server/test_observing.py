@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from pi_rpc.doors import tracing
 from pi_rpc.doors.tracing import TraceFile
 from tests.e2e.editor import DAEMON, DEADLINE_S
 from tests.server.wire import Frame, Wire, wire
@@ -117,7 +118,10 @@ def test_a_trace_that_cannot_be_opened_is_refused_at_once(tmp_path: Path) -> Non
     assert caught.value.stderr.startswith(b"pi-rpc: cannot write the trace: ")
 
 
-def test_what_the_disk_is_too_slow_for_is_left_out_and_said_so(tmp_path: Path) -> None:
+def test_what_the_disk_is_too_slow_for_is_left_out_and_said_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tracing, "_CLOSE_S", DEADLINE_S)
     path = tmp_path / "trace.jsonl"
     trace = TraceFile(path)
     big = json.dumps({"text": "x" * 9_000_000}).encode()
@@ -131,7 +135,10 @@ def test_what_the_disk_is_too_slow_for_is_left_out_and_said_so(tmp_path: Path) -
     ]
 
 
-def test_what_is_no_json_is_recorded_as_text(tmp_path: Path) -> None:
+def test_what_is_no_json_is_recorded_as_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tracing, "_CLOSE_S", DEADLINE_S)
     path = tmp_path / "trace.jsonl"
     trace = TraceFile(path)
     trace.record("in", b'{"bad')
@@ -152,7 +159,7 @@ def test_nothing_of_it_is_imported_where_nobody_wants_it(tmp_path: Path) -> None
     )
     assert b"pi_rpc.server.statistics" in said.stderr
     for name in (b"tracing", b"masking", b"reporting"):
-        assert b"pi_rpc.server." + name not in said.stderr
+        assert b"pi_rpc.doors." + name not in said.stderr
 
 
 # --- told -----------------------------------------------------------------------------------------

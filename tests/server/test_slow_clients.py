@@ -44,7 +44,7 @@ def wait_until_it_rests(process: psutil.Process) -> None:
 
 
 def threads_sleep(process: psutil.Process) -> bool:
-    """None of its threads runs, may run, or waits for a disk; elsewhere than on Linux: the first."""
+    """No thread of it runs, may run or waits for a disk; elsewhere than on Linux: the first."""
     try:
         states = [
             stat.read_text().rpartition(") ")[2][0]
