@@ -42,7 +42,7 @@ export class Chat {
 
   /** Wait until it shows a session. */
   async begun(): Promise<void> {
-    await this.root.getByRole("button", { name: "Choose the model" }).waitFor();
+    await this.root.getByTitle("Choose the model").waitFor();
   }
 
   /** Its frame, to measure in. */

@@ -174,10 +174,15 @@ export class Window {
     await this.page.mouse.move(bar.x + width + 200, 400);
   }
 
-  /** Wait until the theme is of this kind: `vs`, `vs-dark`, `hc-black`. */
+  /** Wait until the theme is of this kind: `vs`, `vs-dark`, `hc-black`, `hc-light`. */
   async themed(kind: string): Promise<void> {
     await this.page.locator(`.monaco-workbench.${kind}`).waitFor();
-    const kinds: Record<string, string> = { vs: "light", "vs-dark": "dark", "hc-black": "high-contrast" };
+    const kinds: Record<string, string> = {
+      vs: "light",
+      "vs-dark": "dark",
+      "hc-black": "high-contrast",
+      "hc-light": "high-contrast-light",
+    };
     await this.chat.root.locator(`body.vscode-${kinds[kind]}`).waitFor();
   }
 
