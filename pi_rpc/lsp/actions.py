@@ -5,28 +5,38 @@ Owns which actions are offered when, and their prompts. Does not own how they ar
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
-from msgspec import UNSET, to_builtins
+from msgspec import UNSET, ValidationError, json, to_builtins
 
 from pi_rpc.agent.tool import Position, Range
 from pi_rpc.harness.inputs import PromptInput
 from pi_rpc.lsp import shapes as s
 from pi_rpc.lsp.documents import Documents
 from pi_rpc.protocol.attachments import (
+    MAX_ATTACHMENT_BYTES,
     Attachment,
     DiagnosticsAttachment,
+    EditorDiagnostic,
     FileAttachment,
     SelectionAttachment,
     TextAttachment,
     check_attachments,
 )
 from pi_rpc.protocol.base import file_path
+from pi_rpc.protocol.decode import decode_params
+from pi_rpc.protocol.errors import ProtocolError
 
 __all__ = ["TEXTS", "actions", "place_of", "prompt_about", "send_action", "stop_action"]
 
 _AUTOMATIC = 2
 """The editor asks by itself, for instance to show a lamp."""
+_DIAGNOSED_BYTES = 64 * 1024
+"""Messages of diagnostics that a model is told; who has more begins with these."""
+_SELECTED_BYTES = MAX_ATTACHMENT_BYTES - _DIAGNOSED_BYTES
+"""A larger selection the model reads from the file by itself."""
 _QUICKFIX, _REWRITE, _SOURCE = "quickfix", "refactor.rewrite", "source"
 
 _TITLES = {"pi.fix": "Fix with pi", "pi.explain": "Explain with pi", "pi.ask": "Ask pi…"}
@@ -99,23 +109,54 @@ def prompt_about(text: str, arguments: s.PlaceArguments, documents: Documents) -
     Raises ``ProtocolError`` for what is no file and not open, and for too much text.
     """
     attachments: list[Attachment] = []
-    uri = arguments.uri
-    if uri:
-        part = arguments.range
-        selected = documents.text_in(uri, _whole_lines(part)) if part else None
-        if selected and file_path(uri) is None:
-            # It was never saved, and no tool will find it.
-            attachments.append(TextAttachment(text=selected, name=uri))
-        elif part and selected:
-            attachments.append(SelectionAttachment(uri=uri, range=part, text=selected))
-        else:
-            attachments.append(FileAttachment(uri=uri, range=part))
-        if arguments.diagnostics and file_path(uri) is not None:
-            attachments.append(
-                DiagnosticsAttachment(uri=uri, diagnostics=list(arguments.diagnostics))
-            )
+    if uri := arguments.uri or "":
+        attachments.append(_place(uri, arguments.range or None, documents))
+        found = _readable(arguments.diagnostics)
+        if found and file_path(uri) is not None:
+            attachments.append(DiagnosticsAttachment(uri=uri, diagnostics=found))
     check_attachments(attachments)
     return PromptInput(content=text, attachments=[to_builtins(each) for each in attachments])
+
+
+def _place(uri: str, part: Range | None, documents: Documents) -> Attachment:
+    selected = documents.text_in(uri, _whole_lines(part) if part else None)
+    if file_path(uri) is None:
+        # It was never saved, and no tool will find it.
+        shown = selected or documents.text_in(uri, None)
+        if shown is None:
+            message = f"`{uri}` is no file and not open"
+            raise ProtocolError("invalidParams", message, path="arguments[0].uri")
+        return TextAttachment(text=shown, name=uri)
+    if part and selected and len(selected.encode()) <= _SELECTED_BYTES:
+        return SelectionAttachment(uri=uri, range=part, text=selected)
+    return FileAttachment(uri=uri, range=part or UNSET)
+
+
+def _readable(diagnostics: list[Any]) -> list[EditorDiagnostic]:
+    """Those that say what is wrong where, as many as there is room for."""
+    found: list[EditorDiagnostic] = []
+    room = _DIAGNOSED_BYTES
+    for each in diagnostics:
+        if (read := _read(each)) is None:
+            continue
+        room -= len(read.message.encode())
+        if room < 0:
+            break
+        found.append(read)
+    return found
+
+
+def _read(diagnostic: Any) -> EditorDiagnostic | None:
+    if not isinstance(diagnostic, dict):
+        return None
+    message = diagnostic.get("message")
+    if isinstance(message, dict):
+        message = message.get("value")  # Markdown, since LSP 3.18
+    least = {"range": diagnostic.get("range"), "message": message}
+    for fields in ({**diagnostic, **least}, least):
+        with suppress(ValidationError):
+            return decode_params(EditorDiagnostic, json.encode(fields))
+    return None
 
 
 def _whole_lines(part: Range) -> Range:

@@ -33,6 +33,7 @@ from pi_rpc.lsp.questions import choose
 from pi_rpc.lsp.telling import brief
 from pi_rpc.lsp.works import Work
 from pi_rpc.protocol.decode import decode_params
+from pi_rpc.protocol.errors import ProtocolError
 
 __all__ = ["execute"]
 
@@ -81,7 +82,7 @@ async def execute(connection: Connection, request: Request) -> Any:
     arguments = _arguments(params.arguments)
     try:
         return await command(_Called(connection, request, params.command, arguments, token))
-    except HarnessError as error:
+    except (HarnessError, ProtocolError) as error:
         # Many editors tell nobody what a command has failed of.
         connection.telling.message(s.ERROR, error.message)
         raise
@@ -309,9 +310,9 @@ async def _stop(called: _Called) -> s.Done | None:
     if not connection.has_session:
         return None
     hosted = await connection.session()
-    connection.works.cancel_all(hosted.id)
+    connection.works.cancel_all()
     called.request.started()
-    await hosted.harness.abort()
+    await connection.abort_all()
     return s.Done(session_id=hosted.id)
 
 

@@ -97,11 +97,19 @@ class Connection(DoorConnection[Greeting]):
             return await self._create()
 
     async def _create(self) -> HostedSession:
-        beside = tuple(each for each in self.documents.folders if each != str(self.host.cwd))
+        folders = await self.documents.folders()
+        beside = tuple(each for each in folders if each != str(self.host.cwd))
         options = replace(self._options, additional_directories=beside)
         created = await self.host.create(options)
         self._current = created.id
         return created
+
+    async def abort_all(self) -> None:
+        """Stop what goes on in any session, also what was asked of one that has been replaced."""
+        async with anyio.create_task_group() as aborting:
+            for hosted in self._streams:
+                if not hosted.harness.is_quiet:
+                    aborting.start_soon(hosted.harness.abort)
 
     def stream(self, hosted: HostedSession) -> SessionStream:
         """What the editor hears of an open session."""

@@ -7,7 +7,6 @@ and that a document which cannot be followed any more counts as closed, is seen 
 
 import logging
 from collections.abc import Mapping, Sequence
-from itertools import accumulate
 from pathlib import Path
 from types import MappingProxyType
 from urllib.parse import unquote
@@ -61,11 +60,11 @@ class Documents:
         """Those that are files, by URI."""
         return MappingProxyType(self._open)
 
-    @property
-    def folders(self) -> list[str]:
-        """Paths of the editor's folders."""
-        uris = (each.uri for each in self._workspace.folders.values())
-        return [path for path in map(file_path, uris) if path is not None]
+    async def folders(self) -> list[str]:
+        """Paths of the editor's folders, as far as they are there."""
+        uris = [each.uri for each in self._workspace.folders.values()]
+        paths = [path for path in map(file_path, uris) if path is not None]
+        return await run_blocking(lambda: [each for each in paths if Path(each).is_dir()])
 
     def get(self, uri: str) -> TextDocument | None:
         """The document, of whatever kind."""
@@ -166,25 +165,23 @@ class Documents:
             if uri in self._unlooked and self.get(uri) is document:
                 self._set_dirty(uri, dirty=not is_same)
 
-    def text_in(self, uri: str, part: Range) -> str | None:
-        """The text of a part of an open document; None: it is not open."""
+    def text_in(self, uri: str, part: Range | None) -> str | None:
+        """The text of an open document, or of a part of it; None: it is not open."""
         if (document := self.get(uri)) is None:
             return None
-        lines = document.lines
-        start, end = (self._index(lines, at) for at in (part.start, part.end))
+        if part is None:
+            return document.source
+        start, end = (document.offset_at_position(_position(at)) for at in (part.start, part.end))
         return document.source[start:end]
 
-    def edited(self, uri: str, edits: Sequence[TextEdit]) -> str:
-        """The text of an open document with ``edits``, which are in the order of the text."""
-        document = self.get(uri)
-        assert document is not None
-        text = document.source
-        lines = _lines(text)
-        starts = [0, *accumulate(map(len, lines))]
+    def edited(self, text: str, edits: Sequence[TextEdit]) -> str:
+        """``text`` with ``edits``, which are in its order."""
+        document = self._workspace.of_text(text)
         pieces, done = [], 0
         for edit in edits:
             start, end = (
-                self._index(lines, at, starts) for at in (edit.range.start, edit.range.end)
+                document.offset_at_position(_position(at))
+                for at in (edit.range.start, edit.range.end)
             )
             pieces += [text[done:start], edit.new_text]
             done = end
@@ -211,29 +208,44 @@ class Documents:
         self._changed.set()
         self._changed = anyio.Event()
 
-    def _index(
-        self, lines: Sequence[str], at: Position, starts: Sequence[int] | None = None
-    ) -> int:
-        """Where a position is in the text, in characters; the nearest place there is."""
-        line = min(max(at.line, 0), len(lines))
-        start = sum(map(len, lines[:line])) if starts is None else starts[line]
-        if line == len(lines):
-            return start
-        position = types.Position(line=0, character=at.character)
-        codec = self._workspace.position_codec
-        return start + codec.position_from_client_units([lines[line]], position).character
-
 
 class _Document(TextDocument):
-    """A document whose lines end where an editor ends them.
+    """A document whose lines end where an editor ends them, and whose changes cost what they touch.
 
-    ``str.splitlines`` also does at form feeds and other characters, and every position behind one
-    would be wrong.
+    ``str.splitlines``, which pygls uses, ends them at form feeds and other characters, too: every
+    position behind one would be wrong. And to split a megabyte for each key that is pressed takes
+    a tenth of a second.
     """
 
-    @property
-    def lines(self) -> Sequence[str]:
-        return _lines(self.source)
+    _near = (0, 0)
+    """A line and where it begins: one that was asked for lately."""
+
+    def apply_change(self, change: types.TextDocumentContentChangeEvent) -> None:
+        if isinstance(change, types.TextDocumentContentChangeWholeDocument):
+            self._near = (0, 0)
+            super().apply_change(change)
+            return
+        text = self.source
+        end = self.offset_at_position(change.range.end)
+        # What is remembered of the two is the start, before which nothing changes.
+        start = self.offset_at_position(change.range.start)
+        self._source = f"{text[:start]}{change.text}{text[end:]}"
+
+    def offset_at_position(self, client_position: types.Position) -> int:
+        """Where it is in the text, in characters; the nearest place there is."""
+        text, wanted = self.source, max(client_position.line, 0)
+        line, start = self._near if wanted > self._near[0] // 2 else (0, 0)
+        while line < wanted:
+            if not (after := text.find("\n", start) + 1):
+                return len(text)
+            line, start = line + 1, after
+        while line > wanted:
+            line, start = line - 1, text.rfind("\n", 0, start - 1) + 1
+        self._near = (line, start)
+        end = text.find("\n", start)
+        here = text[start:] if end < 0 else text[start : end + 1]
+        place = types.Position(line=0, character=client_position.character)
+        return start + self.position_codec.position_from_client_units([here], place).character
 
 
 class _Codec(PositionCodec):
@@ -284,11 +296,9 @@ class _Workspace(Workspace):
             position_codec=self.position_codec,
         )
 
-
-def _lines(text: str) -> list[str]:
-    *ended, last = text.split("\n")
-    lines = [f"{line}\n" for line in ended]
-    return [*lines, last] if last else lines
+    def of_text(self, text: str) -> TextDocument:
+        """A document that is nobody's."""
+        return self._create_text_document("", source=text)
 
 
 def on_disk(path: Path) -> str | None:
@@ -319,14 +329,12 @@ def _folder(folder: WorkspaceFolder) -> types.WorkspaceFolder:
 def _change(change: s.ContentChange) -> types.TextDocumentContentChangeEvent:
     if change.range is UNSET:
         return types.TextDocumentContentChangeWholeDocument(text=change.text)
-    start, end = change.range.start, change.range.end
-    return types.TextDocumentContentChangePartial(
-        text=change.text,
-        range=types.Range(
-            start=types.Position(line=start.line, character=start.character),
-            end=types.Position(line=end.line, character=end.character),
-        ),
-    )
+    start, end = _position(change.range.start), _position(change.range.end)
+    return types.TextDocumentContentChangePartial(types.Range(start, end), change.text)
+
+
+def _position(at: Position) -> types.Position:
+    return types.Position(line=at.line, character=at.character)
 
 
 def _is_range(part: Range | UnsetType) -> bool:

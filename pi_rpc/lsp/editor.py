@@ -75,7 +75,7 @@ class ClientEditor:
         document = self._documents.get(uri)
         if document is None or document.version != version:
             return e.Applied(applied=False, reason="version")
-        wanted = await run_blocking(self._documents.edited, uri, edits)
+        wanted = await run_blocking(self._documents.edited, document.source, edits)
         params = {"label": "pi", "edit": self._workspace_edit(uri, version, edits)}
         answer = await self._asking.ask(
             _APPLY, params, s.ApplyEditResult, timeout_s=self._timeout_s

@@ -39,7 +39,7 @@ async def hover(connection: Connection, request: Request) -> dict[str, Any] | No
     work = connection.works.at(params.text_document.uri, params.position.line)
     if work is None:
         return None
-    return {"contents": {"kind": "markdown", "value": work.story()}}
+    return {"contents": {"kind": "plaintext", "value": work.story()}}
 
 
 FEATURES: Mapping[str, Feature] = {

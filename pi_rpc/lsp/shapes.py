@@ -9,7 +9,6 @@ from typing import Any
 from msgspec import UNSET, Raw, UnsetType, field
 
 from pi_rpc.agent.tool import Position, Range
-from pi_rpc.protocol.attachments import EditorDiagnostic
 from pi_rpc.protocol.handshake import WorkspaceFolder
 from pi_rpc.wire import Wire
 
@@ -105,7 +104,8 @@ class FoldersChanged(Wire, frozen=True, kw_only=True):
 class CodeActionContext(Wire, frozen=True, kw_only=True):
     """What a code action would be for."""
 
-    diagnostics: list[EditorDiagnostic] = field(default_factory=list)
+    diagnostics: list[Any] = field(default_factory=list)
+    """Of other servers, and not always as LSP has them."""
     only: list[str] | UnsetType = UNSET
     trigger_kind: int | UnsetType = UNSET
 
@@ -138,7 +138,7 @@ class PlaceArguments(Wire, frozen=True, kw_only=True):
 
     uri: str | UnsetType = UNSET
     range: Range | UnsetType = UNSET
-    diagnostics: list[EditorDiagnostic] = field(default_factory=list)
+    diagnostics: list[Any] = field(default_factory=list)
     text: str | UnsetType = UNSET
     wait: bool = False
     """Answer when it has ended, not when it has begun."""
@@ -173,7 +173,7 @@ class CodeAction(Wire, frozen=True, kw_only=True):
     title: str
     kind: str
     command: Command
-    diagnostics: list[EditorDiagnostic] | UnsetType = UNSET
+    diagnostics: list[Any] | UnsetType = UNSET
 
 
 class Done(Wire, frozen=True, kw_only=True):

@@ -70,9 +70,9 @@ class Work:
         self._last = max(self._last + change.more, self._first)
 
     def story(self) -> str:
-        """What is going on, in Markdown."""
+        """What is going on, as plain text: a model's words are no Markdown of ours."""
         seconds = round(time.monotonic() - self._began)
-        return f"**pi** · {self.title} · {seconds} s\n\n{self.doing}"
+        return f"pi · {self.title} · {seconds} s\n\n{self.doing}"
 
 
 class Works:
@@ -132,12 +132,10 @@ class Works:
             if known == token:
                 work.cancel()
 
-    def cancel_all(self, session_id: str) -> bool:
-        """Stop everything that was asked of a session up to now; whether there was anything."""
-        found = [work for work in self._works if work.session_id == session_id]
-        for work in found:
+    def cancel_all(self) -> None:
+        """Stop everything that was asked for up to now."""
+        for work in self._works:
             work.cancel()
-        return bool(found)
 
     def moved(self, change: LineChange) -> None:
         """Lines of a document have changed."""

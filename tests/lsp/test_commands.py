@@ -128,6 +128,58 @@ def test_a_document_that_was_never_saved_is_asked_about_by_its_text(tmp_path: Pa
     assert "is this" in json.dumps(stored_messages(stored)[0])
 
 
+def test_where_nothing_stands_in_a_document_without_a_file_all_of_it_is_asked_about(
+    tmp_path: Path,
+) -> None:
+    with lsp(tmp_path, [[say("Yes.")]]) as editor:
+        document = {"uri": "untitled:1", "languageId": "", "version": 1, "text": "what\nis this\n"}
+        editor.tell("textDocument/didOpen", {"textDocument": document})
+        editor.command("pi.explain", {"uri": "untitled:1", "range": at(2, 0, 0), "wait": True})
+    (stored,) = session_files(tmp_path)
+    assert "is this" in json.dumps(stored_messages(stored)[0])
+
+
+ODD = [
+    {**DIAGNOSTIC, "message": {"kind": "markdown", "value": "from LSP 3.18"}},
+    {**DIAGNOSTIC, "message": "with a code of its own", "code": {"value": 7}, "severity": "high"},
+    {**DIAGNOSTIC, "message": None},
+    {"message": "nowhere"},
+    3,
+]
+
+
+def test_diagnostics_of_other_servers_may_be_as_they_like(tmp_path: Path) -> None:
+    with lsp(tmp_path, [[say("ok")]]) as editor:
+        uri = editor.open("app.py", SOURCE)
+        fix = editor.actions(uri, 1, diagnostics=[*ODD, DIAGNOSTIC])[0]
+        assert fix["diagnostics"] == [*ODD, DIAGNOSTIC]
+        editor.act("Fix with pi", uri, 1, diagnostics=[*ODD, DIAGNOSTIC])
+        editor.until_progress("end")
+    (stored,) = session_files(tmp_path)
+    said = json.dumps(stored_messages(stored)[0])
+    for told in ("from LSP 3.18", "with a code of its own", "undefined name"):
+        assert told in said
+    assert "nowhere" not in said
+
+
+def test_more_than_there_is_room_for_is_fixed_all_the_same(tmp_path: Path) -> None:
+    with lsp(tmp_path, [[say("ok")]]) as editor:
+        lines = 8000
+        uri = editor.open("app.py", "x = a_name_that_is_rather_long\n" * lines)
+        found = [
+            {"range": at(line, 4, 5), "message": f"undefined, number {line}"}
+            for line in range(lines)
+        ]
+        place = {"uri": uri, "range": {**at(0, 0, 0), "end": {"line": lines, "character": 0}}}
+        done = editor.command("pi.fix", {**place, "diagnostics": found, "wait": True})
+        assert done["stopReason"] == "stop"
+    (stored,) = session_files(tmp_path)
+    said = json.dumps(stored_messages(stored)[0])
+    assert "undefined, number 0" in said
+    assert f"undefined, number {lines - 1}" not in said
+    assert said.count("rather_long") == 0
+
+
 def test_a_model_that_fails_is_told(tmp_path: Path) -> None:
     failing = {"error": {"message": "it broke", "status": 400}}
     with lsp(tmp_path, [[failing]]) as editor:
@@ -209,6 +261,16 @@ def test_stop_ends_what_goes_on_and_what_waits(tmp_path: Path) -> None:
     assert [each["role"] for each in stored_messages(path)] == ["user", "assistant"]
 
 
+def test_stop_ends_also_what_a_session_does_that_was_replaced(tmp_path: Path) -> None:
+    with lsp(tmp_path, [[say("half"), hold()]]) as editor:
+        uri = editor.open("app.py", SOURCE)
+        editor.act("Fix with pi", uri, 1)
+        editor.until_progress("report")
+        other = editor.command("pi.newSession")["sessionId"]
+        assert editor.act("Stop pi", uri, 1) == {"sessionId": other}
+        assert editor.until_progress("end")["value"]["message"] == "stopped"
+
+
 def test_prompts_run_one_after_the_other_each_with_its_own_answer(tmp_path: Path) -> None:
     with lsp(tmp_path, [[say("one")], [say("two")]]) as editor:
         waiting = {"text": "go", "wait": True}
@@ -219,13 +281,14 @@ def test_prompts_run_one_after_the_other_each_with_its_own_answer(tmp_path: Path
 
 
 def test_steering_reaches_the_run_that_goes_on(tmp_path: Path) -> None:
-    replies = [[{"delayMs": 100}, call("ls")], [say("steered")]]
-    with lsp(tmp_path, replies, *FULL) as editor:
+    waits = call("bash", command="while [ ! -e told ]; do sleep 0.01; done")
+    with lsp(tmp_path, [[waits], [say("steered")]], *FULL) as editor:
         request = editor.begin(
             "workspace/executeCommand", command("pi.prompt", {"text": "go", "wait": True})
         )
         editor.until_progress("report")
         editor.command("pi.steer", "this way")
+        (editor.project / "told").touch()
         assert editor.answer(request)["result"]["text"] == "steered"
     (path,) = session_files(tmp_path)
     assert "this way" in json.dumps(stored_messages(path))
@@ -248,7 +311,7 @@ def test_hover_on_a_running_region_says_what_goes_on_and_moves_with_it(tmp_path:
         editor.until_progress("report")
         said = hovered(editor, uri, 1)
         assert said is not None
-        assert said.startswith("**pi** · Fix app.py:2 · ")
+        assert said.startswith("pi · Fix app.py:2 · ")
         assert hovered(editor, uri, 0) is None
         editor.change(uri, {"range": at(0, 0, 0), "text": "\n\n"}, text=f"\n\n{SOURCE}")
         assert hovered(editor, uri, 1) is None
@@ -257,6 +320,18 @@ def test_hover_on_a_running_region_says_what_goes_on_and_moves_with_it(tmp_path:
         editor.act("Stop pi", uri, 3)
         editor.until_progress("end")
         assert hovered(editor, uri, 3) is None
+
+
+def test_what_a_model_runs_is_no_markdown_in_a_hover(tmp_path: Path) -> None:
+    tells = "![](https://example.org/secret)"
+    with lsp(tmp_path, [[call("bash", command=f"cat # {tells}")]]) as editor:
+        editor.answers["window/showMessageRequest"] = lambda params: NotImplemented
+        uri = editor.open("app.py", SOURCE)
+        editor.act("Fix with pi", uri, 1)
+        editor.until(lambda each: tells in json.dumps(each.get("params", {}).get("value")))
+        place = {"textDocument": {"uri": uri}, "position": {"line": 1, "character": 0}}
+        contents = editor.ask("textDocument/hover", place)["contents"]
+        assert (contents["kind"], tells in contents["value"]) == ("plaintext", True)
 
 
 # --- questions -----------------------------------------------------------------------------------
@@ -383,6 +458,14 @@ def test_folders_that_the_editor_opens_later_are_those_of_later_sessions(tmp_pat
         assert editor.command("pi.newSession")
 
 
+def test_a_folder_that_is_not_there_is_none(tmp_path: Path) -> None:
+    with lsp(tmp_path, [[say("ok")]]) as editor:
+        uris = ["file:///no/such/folder", "untitled:1", "file:///a%00b"]
+        changes = {"added": [{"uri": each, "name": each} for each in uris], "removed": []}
+        editor.tell("workspace/didChangeWorkspaceFolders", {"event": changes})
+        assert editor.command("pi.prompt", {"text": "go", "wait": True})["text"] == "ok"
+
+
 def test_a_plugin_that_asks_for_events_hears_the_native_ones(tmp_path: Path) -> None:
     options = {"agentEvents": True, "session": {"permissionMode": "full"}}
     with lsp(tmp_path, [[call("ls")], [say("ok")]], options=options) as editor:
@@ -422,6 +505,13 @@ def test_commands_that_make_no_sense_are_refused(tmp_path: Path) -> None:
         codes = [editor.answer(each)["error"]["code"] for each in begun]
         assert codes == [-32602] * len(SENSELESS)
         assert not session_files(tmp_path)
+
+
+def test_what_a_person_can_not_ask_about_is_told(tmp_path: Path) -> None:
+    with lsp(tmp_path) as editor:
+        editor.begin("workspace/executeCommand", command("pi.fix", {"uri": "jdt://a/b"}))
+        told = editor.called("window/showMessage")
+        assert (told["type"], told["message"]) == (1, "`jdt://a/b` is no file and not open")
 
 
 def test_an_editor_that_refuses_progress_is_shown_none(tmp_path: Path) -> None:

@@ -1,11 +1,14 @@
 """Edits through an editor that speaks LSP and nothing else: its documents are what counts."""
 
 import json
+import random
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import Raw
 
+from pi_rpc.lsp.documents import Documents
 from tests.e2e.editor import session_files, stored_messages
 from tests.lsp.client import ABLE, FULL, call, lsp, say
 
@@ -263,6 +266,42 @@ def test_saving_makes_a_document_clean_again(tmp_path: Path) -> None:
         editor.tell("textDocument/didSave", {"textDocument": {"uri": uri}})
         editor.command("pi.prompt", {"text": "go", "wait": True})
     assert "unsaved" not in told(tmp_path)
+
+
+def test_changes_anywhere_are_where_the_editor_means_them_whatever_was_touched_before() -> None:
+    documents = Documents("utf-16", [])
+    uri, text, chance = "file:///app.py", "one\ntwo\r\n\nfour", random.Random(4)
+    document = {"uri": uri, "version": 1, "languageId": "", "text": text}
+    documents.opened(raw({"textDocument": document}))
+    for version in range(2, 2000):
+        start, end = sorted((chance.randrange(9), chance.randrange(5)) for _ in "ab")
+        part = {"start": place(*start), "end": place(*end)}
+        new = chance.choice(["", "", "x", "\n", "é😀\n", "a\nb\nc", "\r\n"])
+        if chance.random() < 0.02:
+            part, text = None, new
+        else:
+            text = text[: index(text, *start)] + new + text[index(text, *end) :]
+        change = {"textDocument": {**document, "version": version}}
+        documents.changed(raw({**change, "contentChanges": [{"range": part, "text": new}]}))
+        assert documents.text_in(uri, None) == text
+
+
+def place(line: int, character: int) -> Frame:
+    return {"line": line, "character": character}
+
+
+def raw(value: Any) -> Raw:
+    return Raw(json.dumps(value).encode())
+
+
+def index(text: str, line: int, units: int) -> int:
+    """As slow and as plain as can be."""
+    lines = text.split("\n")
+    if line >= len(lines):
+        return len(text)
+    here = lines[line] if line == len(lines) - 1 else lines[line].removesuffix("\r")
+    before = here.encode("utf-16-le")[: 2 * units].decode("utf-16-le", "ignore")
+    return sum(len(each) + 1 for each in lines[:line]) + len(before)
 
 
 def test_a_thousand_changes_at_once_are_one_document(tmp_path: Path) -> None:
