@@ -10,7 +10,7 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import anyio
 import anyio.lowlevel
@@ -20,7 +20,6 @@ from msgspec import Raw
 
 from pi_rpc.jsonrpc._envelope import (
     Id,
-    Incoming,
     Notification,
     RequestMessage,
     Response,
@@ -54,10 +53,15 @@ _RESERVED = 16
 # With this much output waiting, requests are put aside; with this much put aside, reading stops.
 _OVERFULL_BYTES = 32 * 1024 * 1024
 _ASIDE_BYTES = 32 * 1024 * 1024
+# What keeping one takes beside its text: there may be millions of two bytes each.
+_EACH_BYTES = 256
 # So many frames of one batch are looked at before what they started gets its turn.
 _FRAMES_PER_TURN = 64
 
 _log = logging.getLogger("pi_rpc.jsonrpc")
+
+_InTurn: TypeAlias = RequestMessage | Notification | Unreadable
+"""What may lead to an answer, and therefore waits while the other end takes none."""
 
 
 class Handler(Protocol):
@@ -124,10 +128,11 @@ class Peer:
         self._idle: anyio.Event | None = None
         self._order = StartOrder(self._key_of, self._start, self._deliver)
         # Arrived while the other end took no answers: with their sizes.
-        self._aside: deque[tuple[RequestMessage | Notification, int]] = deque()
+        self._aside: deque[tuple[_InTurn, int]] = deque()
         self._aside_bytes = 0
         self._aside_scope: anyio.CancelScope | None = None
         self._outbound = Outbound()
+        self._grace: anyio.CancelScope | None = None
         self._flushing: anyio.CancelScope | None = None
         self._tasks: TaskGroup | None = None
 
@@ -210,6 +215,9 @@ class Peer:
         """Gives the end less time than was planned, also when it has begun."""
         self._grace_s = min(self._grace_s, grace_s)
         self._flush_s = min(self._flush_s, flush_s)
+        if self._grace is not None:
+            until = anyio.current_time() + self._grace_s
+            self._grace.deadline = min(self._grace.deadline, until)
         if self._flushing is not None:
             self._flushing.cancel()
 
@@ -246,19 +254,22 @@ class Peer:
 
     def _take(self, frame: Frame) -> None:
         message = read(frame)
-        if isinstance(message, RequestMessage):
-            self._take_in_turn(message, frame)
-        elif isinstance(message, Notification):
+        if isinstance(message, Notification):
             for watcher in self._watchers:
                 watcher.notification_came(message)
             if message.method in ("$/cancelRequest", "$/cancel_request"):
                 self._cancel(message.params)
             else:
                 self._take_in_turn(message, frame)
+        elif isinstance(message, Response):
+            self._take_answer(message, frame)
+        elif isinstance(message, Unreadable) and message.is_response:
+            if not self._outbound.settle(message.id, Raw(b"null"), message.error):
+                _log.debug("Ignored an unreadable answer: %s", message.error.message)
         else:
-            self._take_answer(message)
+            self._take_in_turn(message, frame)
 
-    def _take_in_turn(self, message: RequestMessage | Notification, frame: Frame) -> None:
+    def _take_in_turn(self, message: _InTurn, frame: Frame) -> None:
         """Takes it, unless the other end reads so little that its answer would have no place."""
         if not self._aside and self._transport.waiting_bytes <= _OVERFULL_BYTES:
             self._admit(message)
@@ -267,7 +278,7 @@ class Peer:
             assert self._tasks is not None
             self._aside_scope = anyio.CancelScope()
             self._tasks.start_soon(self._admit_aside, self._aside_scope)
-        size = len(frame) if isinstance(frame, bytes) else 0
+        size = _EACH_BYTES + (len(frame) if isinstance(frame, bytes) else 0)
         self._aside.append((message, size))
         self._aside_bytes += size
 
@@ -282,24 +293,21 @@ class Peer:
                 await anyio.lowlevel.checkpoint()
         self._aside_scope = None
 
-    def _take_answer(self, message: Incoming) -> None:
-        if isinstance(message, Response):
-            known = self._outbound.settle(message.id, message.result, message.error)
-            # A late answer to a request that was cancelled, or whose time was over.
-            known = known or self._outbound.was_asked(message.id)
-            if not known and message.is_bare:
-                self._send_error(message.id, invalid_request("Not a request: it has no method"))
-            elif not known:
-                _log.debug("Ignored an answer with the unknown id %r", message.id)
-        elif isinstance(message, Unreadable):
-            if not message.is_response:
-                self._send_error(message.id, message.error)
-            elif not self._outbound.settle(message.id, Raw(b"null"), message.error):
-                _log.debug("Ignored an unreadable answer: %s", message.error.message)
+    def _take_answer(self, message: Response, frame: Frame) -> None:
+        known = self._outbound.settle(message.id, message.result, message.error)
+        # A late answer to a request that was cancelled, or whose time was over.
+        known = known or self._outbound.was_asked(message.id)
+        if not known and message.is_bare:
+            error = invalid_request("Not a request: it has no method")
+            self._take_in_turn(Unreadable(message.id, error), frame)
+        elif not known:
+            _log.debug("Ignored an answer with the unknown id %r", message.id)
 
-    def _admit(self, message: RequestMessage | Notification) -> None:
+    def _admit(self, message: _InTurn) -> None:
         if isinstance(message, Notification):
             self._order.arrive(message)
+        elif isinstance(message, Unreadable):
+            self._send_error(message.id, message.error)
         elif message.id in self._in_flight:
             self._send_error(message.id, invalid_request("A request with this id is in flight"))
         elif len(self._in_flight) >= self._most_in_flight(message.method):
@@ -428,7 +436,7 @@ class Peer:
             await self._handler.eof()
         except Exception:  # noqa: BLE001 - the border to the application
             _log.exception("The end of input was not handled")
-        with anyio.move_on_after(self._grace_s):
+        with anyio.move_on_after(self._grace_s) as self._grace:
             await self.answered()
         for request in list(self._in_flight.values()):
             if request._running:
@@ -446,6 +454,8 @@ class Peer:
         for message, _ in self._aside:
             if isinstance(message, RequestMessage):
                 self._send_error(message.id, _ended())
+            elif isinstance(message, Unreadable):
+                self._send_error(message.id, message.error)
         self._aside.clear()
         self._order.stop()
         for request in list(self._in_flight.values()):

@@ -249,3 +249,20 @@ async def test_requests_put_aside_are_served_in_order_once_output_moves(
             assert (await client.answer_to(id))["result"] == {}
     assert handler.begun == list(range(1000))
     assert [params["id"] for _, params in handler.told] == list(range(1000))
+
+
+async def test_refusals_do_not_pile_up_while_output_stands_still(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("pi_rpc.jsonrpc.peer._OVERFULL_BYTES", 1000)
+    monkeypatch.setattr("pi_rpc.jsonrpc.peer._ASIDE_BYTES", 20_000)
+    async with connected(Steered()) as (client, peer):
+        peer.notify("noise", {"text": "x" * 1_000_000})
+        await anyio.wait_all_tasks_blocked()
+        before = peer.waiting_bytes
+        for _ in range(100):
+            client.far.send_bytes(b'{"id":1}\n' * 5 + b"[\n" * 5)
+            await anyio.wait_all_tasks_blocked()
+        assert peer.waiting_bytes == before
+        assert client.far.waiting_bytes, "all was read, though none of it can be answered"
+    assert client.codes() == {(1, -32600): 500, (None, -32700): 500}

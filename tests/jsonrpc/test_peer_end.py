@@ -1,5 +1,6 @@
 """How a connection ends."""
 
+import math
 from typing import Any
 
 import anyio
@@ -66,6 +67,19 @@ async def test_work_that_does_not_end_in_time_is_ended_and_answered() -> None:
     assert client.codes() == {(id, -32603): 1 for id in (1, 2, 3, 4, 5)}
     assert handler.begun == [1, 3, 4]
     assert not handler.told
+
+
+async def test_the_time_for_work_after_the_end_can_be_cut_short() -> None:
+    handler = Steered()
+    handler.methods["sleep"] = sleep
+    async with connected(handler, grace_s=math.inf) as (client, peer):
+        client.call(1, "sleep")
+        await handler.until(lambda: handler.begun == [1])
+        client.far.end_output()
+        await handler.until(lambda: handler.eofs == 1)
+        await anyio.wait_all_tasks_blocked()
+        peer.hurry(grace_s=0, flush_s=0)
+        assert error_code(await client.answer_to(1)) == -32603
 
 
 async def test_a_handler_that_fails_at_the_end_is_logged(caplog: pytest.LogCaptureFixture) -> None:
