@@ -114,7 +114,7 @@ async def test_abort_stops_a_compaction_and_what_was_sent_meanwhile_is_given_bac
 
 async def test_what_was_sent_during_a_compaction_starts_a_run_after_it(tmp_path: Path) -> None:
     settings(tmp_path)
-    slow = [{"delayMs": 200}, SUMMARY]
+    slow = [{"delayMs": 2000}, SUMMARY]
     async with editor(tmp_path, [[say("a story")], [say("more")], slow, [say("ok")]]) as client:
         await talk(client)
         compaction = client.begin("compact")

@@ -183,7 +183,7 @@ async def test_what_pi_wrote_while_we_were_idle_is_taken_in(tmp_path: Path) -> N
 
 
 async def test_what_another_program_writes_during_a_run_ends_the_run(tmp_path: Path) -> None:
-    async with editor(tmp_path, [[say("one"), {"delayMs": 500}]]) as client:
+    async with editor(tmp_path, [[say("one"), {"delayMs": 2000}]]) as client:
         run = client.begin("prompt", {"message": "go"})
         await client.until(text_arrived)
         (path,) = session_files(tmp_path)

@@ -9,6 +9,10 @@ from tests.e2e.editor import Refused, call, editor, hold, say, session_files, st
 
 pytestmark = pytest.mark.anyio
 
+FULL = {"capabilities": {}, "initializationOptions": {"session": {"permissionMode": "full"}}}
+WAIT = call("bash", command="until [ -e go ]; do sleep 0.01; done")
+"""Keeps a run going until there is a file ``go``."""
+
 
 def text_arrived(event: dict) -> bool:
     update = event.get("assistantMessageEvent") or {}
@@ -88,13 +92,8 @@ async def test_a_prompt_while_busy_is_refused_and_the_run_goes_on(tmp_path: Path
 async def test_steering_goes_in_before_the_next_request_and_follow_ups_at_the_end(
     tmp_path: Path,
 ) -> None:
-    (tmp_path / "a.txt").write_text("a\n")
-    replies = [
-        [say("reading"), {"delayMs": 400}, call("read", path="a.txt")],
-        [say("steered")],
-        [say("followed up")],
-    ]
-    async with editor(tmp_path, replies) as client:
+    replies = [[say("waiting"), WAIT], [say("steered")], [say("followed up")]]
+    async with editor(tmp_path, replies, initialize=FULL) as client:
         run = client.begin("prompt", {"message": "go"})
         await client.until(text_arrived)
         later = await client.request("followUp", {"message": "afterwards"})
@@ -103,6 +102,7 @@ async def test_steering_goes_in_before_the_next_request_and_follow_ups_at_the_en
         assert steer["queue"]["steering"] == ["left"]
         assert steer["queue"]["followUp"] == ["afterwards"]
         assert [item["kind"] for item in steer["queue"]["items"]] == ["steer", "followUp"]
+        (tmp_path / "go").touch()
         result = await client.answer(run)
         assert result["text"] == "followed up"
         ends = [each for each in client.events if each["type"] == "message_end"]
@@ -117,11 +117,11 @@ async def test_steering_goes_in_before_the_next_request_and_follow_ups_at_the_en
 
 
 async def test_a_message_leaves_the_queue_before_it_is_announced(tmp_path: Path) -> None:
-    replies = [[say("one"), {"delayMs": 400}], [say("two")]]
-    async with editor(tmp_path, replies) as client:
+    async with editor(tmp_path, [[say("one"), WAIT], [say("two")]], initialize=FULL) as client:
         run = client.begin("prompt", {"message": "go"})
         await client.until(text_arrived)
         await client.request("steer", {"message": "left"})
+        (tmp_path / "go").touch()
         await client.answer(run)
         place = next(
             number
@@ -135,11 +135,13 @@ async def test_a_message_leaves_the_queue_before_it_is_announced(tmp_path: Path)
 async def test_a_queued_prompt_is_answered_when_the_run_that_took_it_settles(
     tmp_path: Path,
 ) -> None:
-    replies = [[say("one"), {"delayMs": 400}], [say("two")]]
-    async with editor(tmp_path, replies) as client:
+    replies = [[say("one"), WAIT], [say("done")], [say("two")]]
+    async with editor(tmp_path, replies, initialize=FULL) as client:
         first = client.begin("prompt", {"message": "go"})
         await client.until(text_arrived)
         queued = client.begin("prompt", {"message": "more", "streamingBehavior": "followUp"})
+        await client.until("queue_update")
+        (tmp_path / "go").touch()
         results = await client.answer(first), await client.answer(queued)
         assert [each["disposition"] for each in results] == ["completed", "queued"]
         assert results[0]["runId"] == results[1]["runId"]
