@@ -135,7 +135,7 @@ async def _until_saved(called: _Called, path: Path) -> None:
             if text and path.as_uri() in called.connection.asks:
                 try:
                     await _asked(called, path.as_uri(), text)
-                except (HarnessError, RpcError) as error:
+                except (HarnessError, ProtocolError, RpcError) as error:
                     called.connection.telling.message(s.ERROR, error.message)
 
 
@@ -150,7 +150,8 @@ async def _send(called: _Called) -> s.Done:
 
 async def _asked(called: _Called, uri: str, text: str) -> s.Done:
     if not text:
-        raise invalid_params("uri: expected a document with a question", path="arguments[0].uri")
+        message = "there is no question yet: write it into the document, and send it again"
+        raise ProtocolError("invalidParams", message, path="arguments[0].uri")
     about = called.connection.asks.pop(uri)
     place = msgspec.structs.replace(about, text=text, wait=called.arguments.wait)
     sent = replace(called, name="pi.ask", arguments=place)

@@ -4,6 +4,7 @@ Owns when a message is enough, and the private folder that documents of ours are
 shows no documents is told where they are.
 """
 
+import logging
 from pathlib import Path
 
 import anyio
@@ -15,6 +16,8 @@ from pi_rpc.jsonrpc.peer import Peer
 from pi_rpc.lsp import shapes as s
 
 __all__ = ["Telling"]
+
+_log = logging.getLogger("pi_rpc.lsp")
 
 _SHORT = 200
 """Characters of an answer that a message has room for, if they are one line."""
@@ -46,13 +49,20 @@ class Telling:
         if len(text) <= _SHORT and "\n" not in text:
             self.message(s.INFO, text)
             return
-        path = await self.write("answer", f"# {title}\n\n{text}\n")
+        try:
+            path = await self.write("answer", f"# {title}\n\n{text}\n")
+        except OSError as error:
+            _log.warning("an answer is a message, for no document can be written: %s", error)
+            self.message(s.INFO, text)
+            return
         await self.show(path, f"{brief(text)}\nThe whole answer: {path}")
 
     async def write(self, name: str, text: str) -> Path:
         """A new document of ours, which only this user can read."""
         async with self._making:
-            if self._folder is None:
+            if self._folder is None or not await run_blocking(self._folder.path.is_dir):
+                # What nobody touches for days is taken out of temporary folders.
+                await self.aclose()
                 self._folder = await run_blocking(ScratchFolder)
         self._written += 1
         path = self._folder.path / f"{name}-{self._written}.md"

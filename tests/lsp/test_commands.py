@@ -2,6 +2,7 @@
 questions and answers."""
 
 import json
+import shutil
 import stat
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,29 @@ def test_an_explanation_is_shown_as_a_document_that_only_its_reader_can_read(
         assert not path.exists()
 
 
+def test_answers_find_a_place_when_their_folder_was_taken_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
+    with lsp(tmp_path, [[say(LONG)]] * 3) as editor:
+        explain = {"text": "go", "wait": True}
+        editor.command("pi.prompt", explain)
+        shutil.rmtree(shown(editor)[-1].parent)
+        editor.command("pi.prompt", explain)
+        path = shown(editor)[-1]
+        assert LONG in path.read_text()
+        # And where there is no place at all, it is told.
+        shutil.rmtree(tmp_path / "temporary")
+        editor.command("pi.prompt", explain)
+        assert editor.all("window/showMessage")[-1]["message"] == LONG
+
+
+def shown(editor: Editor) -> list[Path]:
+    uris = [each["uri"] for each in editor.all("window/showDocument")]
+    return [Path(each.removeprefix("file://")) for each in uris]
+
+
 @pytest.mark.parametrize("answer", [{"success": False}, None])
 def test_an_editor_that_shows_no_document_is_told_where_it_is(
     answer: Frame | None, tmp_path: Path
@@ -89,10 +113,13 @@ def test_a_question_is_written_in_a_document_and_sent_from_there(tmp_path: Path)
         assert editor.called("window/showDocument")["uri"] == asked
         path = Path(asked.removeprefix("file://"))
         text = path.read_text() + "Is this right?\n"
-        editor.open(str(path), text)
+        editor.open(str(path), path.read_text())
         assert titles(editor, asked, 0) == ["Send to pi"]
+        editor.begin("workspace/executeCommand", command("pi.send", {"uri": asked}))
+        assert "no question yet" in editor.called("window/showMessage")["message"]
+        editor.change(asked, {"text": text}, text=text)
         editor.act("Send to pi", asked)
-        assert editor.called("window/showMessage")["message"] == "Yes."
+        editor.until(lambda each: each.get("params", {}).get("message") == "Yes.")
     (stored,) = session_files(tmp_path)
     said = json.dumps(stored_messages(stored)[0])
     assert "Is this right?" in said
