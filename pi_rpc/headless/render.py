@@ -83,6 +83,9 @@ class RunRenderer:
                 self._answer.write(self._shown(update["delta"]))
                 self._answer.flush()
                 self._line_open = not update["delta"].endswith("\n")
+            case "text_end":
+                # What comes next may take a while, and a live line would overwrite this one.
+                self._end_line()
             case "thinking_start":
                 self._note("thinking ...", "2")
             case _:

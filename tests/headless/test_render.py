@@ -75,6 +75,15 @@ def test_the_reply_is_written_as_it_streams_and_its_last_line_is_ended(screen: S
     assert screen.noted == ""
 
 
+def test_text_is_on_its_own_line_while_a_call_comes_for_the_live_line_takes_the_last(
+    screen: Screen,
+) -> None:
+    screen.draw(delta("I look."), update("text_end"))
+    assert screen.answered == "I look.\n"
+    screen.draw(update("toolcall_start"), ended())
+    assert screen.answered == "I look.\n"
+
+
 def test_a_note_starts_on_a_line_of_its_own() -> None:
     one = io.StringIO()
     renderer = RunRenderer(one, one)
