@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anyio
-import msgspec
 
 from pi_rpc.harness.errors import HarnessError
 from pi_rpc.harness.paths import agent_dir, chosen_sessions_dir
@@ -19,6 +18,7 @@ from pi_rpc.headless._table import in_a_shell, in_columns
 from pi_rpc.headless.exit_codes import ExitCode
 from pi_rpc.headless.job import exit_code_of
 from pi_rpc.host.storage import existing_directory, names_a_file, session_file, storage_failure
+from pi_rpc.protocol.encode import encode
 from pi_rpc.session.repo import JsonlSessionRepo
 from pi_rpc.session.storage import SessionError
 
@@ -60,7 +60,7 @@ async def _list(arguments: "Namespace", repo: JsonlSessionRepo) -> None:
     page = await repo.list(cwd=cwd, query=arguments.query, limit=arguments.limit)
     if arguments.json:
         for each in page.sessions:
-            sys.stdout.write(msgspec.json.encode(_record(each)).decode() + "\n")
+            sys.stdout.buffer.write(encode(_record(each)) + b"\n")
         return
     for line in in_columns([_row(each) for each in page.sessions]) if page.sessions else ():
         sys.stdout.write(f"{line}\n")

@@ -77,3 +77,19 @@ def test_a_session_is_shown_exported_and_deleted(
     for action in ("show", "delete"):
         assert command(action, ids[1]) == 2
         assert ids[1] in capsys.readouterr().err
+
+
+def test_a_directory_whose_name_is_no_unicode_is_listed(
+    tmp_path: Path, ids: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def make() -> str:
+        session = await JsonlSessionRepo(tmp_path / "agent").create(tmp_path / "odd\udcff")
+        message = UserMessage(content="odd talk", timestamp=1)
+        await session.append(
+            MessageEntry(id="1", parent_id=None, timestamp=iso_now(), message=message)
+        )
+        await session.aclose()
+        return session.session_id
+
+    odd = anyio.run(make)
+    assert set(listed(capsys, "talk")) == {*ids, odd}
