@@ -92,8 +92,13 @@ def findings(services: Services, cwd: Path) -> Iterator[Finding]:
 
 
 def _folder(folder: Path) -> Finding:
-    where = next(each for each in (folder, *folder.parents) if each.exists())
-    if not os.access(where, os.W_OK | os.X_OK) or not where.is_dir():
+    where = folder
+    try:
+        where = next(each for each in (folder, *folder.parents) if each.exists())
+        is_usable = where.is_dir() and os.access(where, os.W_OK | os.X_OK)
+    except OSError:
+        is_usable = False  # It cannot even be looked at.
+    if not is_usable:
         text = f"{folder}: nothing can be written there"
         fix = f"make {where} a folder of yours, or set PI_CODING_AGENT_DIR"
         return Finding(topic="agent folder", verdict="wrong", text=text, fix=fix)
@@ -106,7 +111,7 @@ def _files(services: Services, cwd: Path) -> Iterator[Finding]:
     for problem in dict.fromkeys(problems):
         yield Finding(topic="files", verdict="note", text=in_a_shell(problem))
     names = ("settings.json", "models.json", "auth.json", "trust.json")
-    there = [name for name in names if (services.folder / name).exists()]
+    there = [name for name in names if _is_there(services.folder / name)]
     text = f"{', '.join(there)} read" if there else "none: all is as it comes"
     if not problems:
         yield Finding(topic="files", verdict="ok", text=text)
@@ -198,7 +203,7 @@ def _network(services: Services) -> Iterator[Finding]:
         yield Finding(topic="proxy", verdict="note", text=f"set by {', '.join(proxies)}")
     named = {name: os.environ.get(name) for name in _CERTIFICATES}
     for name, path in {"piRpc.caFile": services.settings.ca_file, **named}.items():
-        if path and not Path(path).exists():
+        if path and not _is_there(Path(path)):
             text, fix = f"{name} names {path}, which is not there", f"remove {name}, or correct it"
             yield Finding(topic="certificates", verdict="wrong", text=text, fix=fix)
         elif path:
@@ -217,10 +222,15 @@ def _terminal() -> Finding:
 
 def _locks(folder: Path) -> Iterator[Finding]:
     """Locks that are there now. Whoever holds one for long keeps the others from writing."""
-    held = [f"{name}.lock" for name in _WRITTEN_FILES if (folder / f"{name}.lock").exists()]
+    held = [f"{name}.lock" for name in _WRITTEN_FILES if _is_there(folder / f"{name}.lock")]
     if held:
         text = f"held now: {', '.join(held)}"
         fix = "another program writes; one that has died is overruled after ten seconds"
         yield Finding(topic="locks", verdict="note", text=text, fix=fix)
     else:
         yield Finding(topic="locks", verdict="ok", text="nobody holds one")
+
+
+def _is_there(path: Path) -> bool:
+    """Whether it can be seen."""
+    return os.path.exists(path)  # noqa: PTH110 - ``Path.exists`` raises for another user's folder

@@ -379,3 +379,9 @@ def test_the_doctor_tells_of_a_folder_that_cannot_be_used(tmp_path: Path) -> Non
     done = run(tmp_path / "file", "doctor", "--json", XAI_API_KEY="k")
     assert done.returncode == 1
     assert findings(done)["agent folder"][0]["verdict"] == "wrong"
+    # As one that belongs to another user: it cannot even be looked at.
+    hidden = str(tmp_path / ("x" * 300))
+    done = run(tmp_path, "doctor", "--json", PI_CODING_AGENT_DIR=hidden, XAI_API_KEY="k")
+    assert done.returncode == 1, done.stderr
+    (folder,) = findings(done)["agent folder"]
+    assert (folder["verdict"], hidden in folder["text"]) == ("wrong", True)
