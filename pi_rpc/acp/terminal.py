@@ -50,8 +50,8 @@ class ClientShell:
         self._stream = stream
         self._own = own
         self._services = services
-        self._shown: set[str] = set()
-        """Calls whose command has a terminal."""
+        self._taken: set[str] = set()
+        """Calls for which a command runs."""
 
     async def run(
         self,
@@ -63,21 +63,66 @@ class ClientShell:
         on_output: Callable[[bytes], None],
         signal: AbortSignal,
     ) -> CommandExit:
-        """See ``Shell.run``; output comes when the command has ended."""
-        call_id, terminal_id = self._call_of(command), None
-        reason: Literal["exited", "aborted", "timed_out"] = "exited"
-        started = elapsed_s()
-        if call_id is not None:
-            with _patience(timeout_s, signal) as asked:
-                terminal_id = await self._begun(command, cwd, env)
-            if asked.cancelled_caught:
-                reason = "aborted" if signal.aborted else "timed_out"
-                return CommandExit(None, reason, elapsed_s() - started)
-        if call_id is None or terminal_id is None:
+        """See ``Shell.run``; in a terminal output comes when the command has ended."""
+        with self._call_of(command) as call_id:
+            if call_id is not None:
+                ended = await self._in_terminal(
+                    call_id,
+                    command,
+                    cwd=cwd,
+                    env=env,
+                    timeout_s=timeout_s,
+                    on_output=on_output,
+                    signal=signal,
+                )
+                if ended is not None:
+                    return ended
             return await self._own.run(
                 command, cwd=cwd, env=env, timeout_s=timeout_s, on_output=on_output, signal=signal
             )
-        self._shown.add(call_id)
+
+    async def aclose(self) -> None:
+        """Terminals are the client's."""
+
+    # --- inside ----------------------------------------------------------------------------------
+
+    @contextmanager
+    def _call_of(self, command: str) -> Iterator[str | None]:
+        """The call on the client's screen that runs ``command``, which is no other's meanwhile."""
+        found = None
+        for call in self._hosted.harness.live.tools.values():
+            if call.args.get("command") == command and call.tool_call_id not in self._taken:
+                found = call.tool_call_id
+                self._taken.add(found)
+                break
+        try:
+            yield found
+        finally:
+            if found is not None:
+                self._taken.discard(found)
+
+    async def _in_terminal(
+        self,
+        call_id: str,
+        command: str,
+        *,
+        cwd: Path,
+        env: Mapping[str, str],
+        timeout_s: float | None,
+        on_output: Callable[[bytes], None],
+        signal: AbortSignal,
+    ) -> CommandExit | None:
+        """How it ended; None where the client makes no terminal."""
+        reason: Literal["exited", "aborted", "timed_out"] = "exited"
+        started = elapsed_s()
+        terminal_id = None
+        with _patience(timeout_s, signal) as asked:
+            terminal_id = await self._begun(command, cwd, env)
+        if asked.cancelled_caught:
+            reason = "aborted" if signal.aborted else "timed_out"
+            return CommandExit(None, reason, elapsed_s() - started)
+        if terminal_id is None:
+            return None
         self._stream.tell(self._stream.updates.in_terminal(call_id, terminal_id))
         terminal = q.TerminalParams(session_id=self._hosted.id, terminal_id=terminal_id)
         exit_: q.TerminalExit | None = None
@@ -93,21 +138,8 @@ class ClientShell:
         finally:
             with anyio.CancelScope(shield=True):
                 await self._end(terminal, on_output, signal, kill=exit_ is None)
-            self._shown.discard(call_id)
         code = None if exit_ is None else _code_of(exit_)
         return CommandExit(code, reason, elapsed_s() - started)
-
-    async def aclose(self) -> None:
-        """Terminals are the client's."""
-
-    # --- inside ----------------------------------------------------------------------------------
-
-    def _call_of(self, command: str) -> str | None:
-        """The call on the client's screen that runs ``command``."""
-        for call in self._hosted.harness.live.tools.values():
-            if call.args.get("command") == command and call.tool_call_id not in self._shown:
-                return call.tool_call_id
-        return None
 
     async def _begun(self, command: str, cwd: Path, env: Mapping[str, str]) -> str | None:
         settings = self._services.settings

@@ -256,6 +256,27 @@ def test_a_terminal_that_comes_after_the_cancellation_is_ended(tmp_path: Path) -
         ]
 
 
+def test_the_same_command_twice_is_shown_in_a_terminal_of_each_call(tmp_path: Path) -> None:
+    replies = [[call("bash", command="make"), call("bash", command="make")], [say("done")]]
+    with acp(tmp_path, replies, *FULL, capabilities={"terminal": True}) as client:
+        terminals = Terminals(client)
+        client.answers["terminal/create"] = terminals.step("create", None)
+        session = client.new()
+        number = client.begin("session/prompt", sessionId=session, prompt=text("go"))
+        asked = [client.until_asked("terminal/create") for _ in range(2)]
+        for each, terminal in zip(asked, ("t1", "t2"), strict=True):
+            client.send(id=each["id"], result={"terminalId": terminal})
+        assert client.answer(number)["result"] == {"stopReason": "end_turn"}
+        shown = {
+            (each["toolCallId"], content["terminalId"])
+            for each in client.updates(session)
+            for content in each.get("content", ())
+            if "toolCallId" in each and content["type"] == "terminal"
+        }
+        assert len(shown) == 2
+        assert len({call_id for call_id, _ in shown}) == 2
+
+
 def test_without_terminals_after_all_the_command_runs_here(tmp_path: Path) -> None:
     replies = [[call("bash", command="echo here")], [say("done")]]
     with acp(tmp_path, replies, *FULL, capabilities={"terminal": True}) as client:
