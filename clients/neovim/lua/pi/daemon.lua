@@ -17,6 +17,7 @@ local DEATHS, WITHIN_MS = 4, 180000
 ---@field on_event fun(self, seq: integer, event: table)
 ---@field on_lost fun(self, message: string)
 ---@field on_back fun(self)
+---@field lost boolean
 
 ---@type pi.Connection?
 local connection
@@ -160,6 +161,9 @@ local function forget()
   if package.loaded["pi.attention"] then
     require("pi.attention").clear()
   end
+  if package.loaded["pi.ui"] then
+    require("pi.ui").clear()
+  end
 end
 
 local function too_often()
@@ -193,15 +197,13 @@ local function died(mine, code, signal, asked)
   if again then
     M.start(function(err)
       if err then
-        return
-      end
-      for _, session in pairs(vim.tbl_extend("force", {}, attached)) do
-        session:on_back()
+        require("pi.complaints").tell(err)
       end
     end)
   end
 end
 
+---Start the daemon if none runs; sessions that were lost with the one before are opened again.
 ---@param callback fun(err: pi.Error?)
 function M.start(callback)
   if connection then
@@ -266,6 +268,11 @@ function M.start(callback)
   end, M.HANDSHAKE_MS)
   -- What is asked now waits behind the handshake, in the daemon.
   require("pi.documents").watch()
+  for _, session in pairs(vim.tbl_extend("force", {}, attached)) do
+    if session.lost then
+      session:on_back()
+    end
+  end
   callback(nil)
 end
 
@@ -341,16 +348,7 @@ function M.restart(callback)
   for _, session in pairs(attached) do
     session:on_lost("pi-rpc was started again.")
   end
-  M.start(function(err)
-    if not err then
-      for _, session in pairs(vim.tbl_extend("force", {}, attached)) do
-        session:on_back()
-      end
-    end
-    if callback then
-      callback(err)
-    end
-  end)
+  M.start(callback or function() end)
 end
 
 return M

@@ -36,6 +36,8 @@
 ---@field private seq integer the last event that subscribers have had
 ---@field private drawn integer how many snapshots were told
 ---@field private held { seq: integer, event: table }[]? events that wait for a snapshot or for what was missed
+---@field private returning boolean it is being opened in a daemon that was started again
+---@field private waiting fun(err: pi.Error?)[] what is to be done once that has come to an end
 ---@field private subscribers table<integer, fun(event: table)>
 ---@field private next_subscriber integer
 local Session = {}
@@ -70,6 +72,8 @@ function Session.new(state, params, readonly, fresh)
     params = params,
     seq = state.lastSeq,
     drawn = 0,
+    returning = false,
+    waiting = {},
     subscribers = {},
     next_subscriber = 1,
   }, Session)
@@ -258,13 +262,41 @@ function Session:on_lost(message)
   self:emit({ type = "client_lost", message = message, queue = queue })
 end
 
+---What waited for the session is done, or told that it is gone for good.
+---@private
+---@param err pi.Error?
+function Session:_returned(err)
+  local waiting = self.waiting
+  self.returning, self.waiting = false, {}
+  if err and #waiting == 0 then
+    self:complain(err)
+  end
+  for _, fn in ipairs(waiting) do
+    fn(err)
+  end
+end
+
+---Call a function once the session is there again, which was lost; a daemon is started for it if none runs.
+---@param fn fun(err: pi.Error?)
+function Session:when_back(fn)
+  table.insert(self.waiting, fn)
+  daemon().start(function(err)
+    if err then
+      self:_returned(err)
+    elseif not self.returning then
+      self:on_back()
+    end
+  end)
+end
+
 ---The daemon is back: open the session there again.
 function Session:on_back()
   local before = self.state
   local sessions = require("pi.sessions")
+  self.returning = true
   sessions.reopen(self.id, before, self.params, function(err, state, readonly)
     if err then
-      return self:complain(err)
+      return self:_returned(err)
     end
     daemon().detach(self.id)
     self.id, self.state, self.queue = state.sessionId, state, state.queue
@@ -284,6 +316,7 @@ function Session:on_back()
         require("pi.complaints").brief("the run was interrupted; `:Pi continue` goes on with it")
       end
     end)
+    self:_returned(nil)
   end)
 end
 

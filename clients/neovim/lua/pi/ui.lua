@@ -88,6 +88,14 @@ function M.editor(params, answer)
     vim.bo[buffer].buftype, vim.bo[buffer].bufhidden, vim.bo[buffer].swapfile = "acwrite", "wipe", false
     vim.bo[buffer].modified = false
     vim.wo[0].winbar = (title .. "   :w answers, :q! cancels"):gsub("%%", "%%%%")
+    question.focus = function()
+      local window = vim.fn.win_findbuf(buffer)[1]
+      if window then
+        vim.api.nvim_set_current_win(window)
+      else
+        vim.cmd("botright sbuffer " .. buffer)
+      end
+    end
     question.hide = vim.schedule_wrap(function()
       pcall(vim.api.nvim_buf_delete, buffer, { force = true })
     end)
@@ -128,6 +136,11 @@ function M.status(params)
   statuses[params.sessionId or ""] = of_session
   of_session[params.key] = params.text and params.text ~= "" and plain.line(params.text, 40) or nil
   vim.cmd.redrawstatus({ bang = true })
+end
+
+---The daemon is gone, and with it those who wanted something shown.
+function M.clear()
+  statuses = {}
 end
 
 ---What extensions want to be shown for a session, by key.

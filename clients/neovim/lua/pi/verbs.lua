@@ -1,6 +1,8 @@
 ---What can be asked of a session: the methods of `pi.Session` that send a request and little more.
 ---@class pi.Verbs
 ---@field id string
+---@field lost boolean
+---@field when_back fun(self: pi.Verbs, fn: fun(err: pi.Error?))
 ---@field refresh fun(self: pi.Verbs, callback?: fun(err: pi.Error?))
 local Verbs = {}
 
@@ -13,14 +15,23 @@ end
 ---@param method string
 ---@param params? table
 ---@param callback? fun(err: pi.Error?, result: any) without one, an error is shown to the person
----@return integer? id for `pi.daemon.cancel`
+---@return integer? id for `pi.daemon.cancel`; nil while the session is still to come back from a lost daemon
 function Verbs:request(method, params, callback)
-  params = vim.tbl_extend("force", { sessionId = self.id }, params or {})
-  return require("pi.daemon").request(method, params, callback or function(err)
+  callback = callback or function(err)
     if err then
       self:complain(err)
     end
-  end)
+  end
+  if self.lost then
+    return self:when_back(function(err)
+      if err then
+        return callback(err)
+      end
+      self:request(method, params, callback)
+    end)
+  end
+  params = vim.tbl_extend("force", { sessionId = self.id }, params or {})
+  return require("pi.daemon").request(method, params, callback)
 end
 
 ---A message on its way: what the editor has open is told first, so that the model reads what the person sees.

@@ -196,10 +196,27 @@ test("a daemon that dies again and again is not started for ever", function(t)
     end)
   end
   t.ok(not require("pi.daemon").running())
-  -- The person wants something: it is started once more.
-  t.ok(t.result(function(done)
-    require("pi.daemon").request("ping", nil, done)
-  end))
+  -- The person wants something: it is started once more, and the session goes on.
+  t.eq(t:prompt(session, "And now?").text, "Hello.")
+  t.eq(session.lost, false)
+end)
+
+test("a daemon that cannot be started again is told of, also to who wants something of its session", function(t)
+  t:daemon({ { { text = "Hello." } } })
+  local session = t:session()
+  t:prompt(session, "Hello?")
+  require("pi.config").get().command = { "pi-rpc-that-is-gone" }
+  kill_daemon()
+  t.wait("the words", function()
+    return vim.iter(t.messages):find(function(message)
+      return message:find("pi-rpc-that-is-gone is not there", 1, true)
+    end)
+  end)
+  local err = t.await(function(done)
+    session:prompt("And now?", nil, done)
+  end)
+  t.eq(err.data.kind, "noDaemon")
+  t.eq(session.lost, true)
 end)
 
 test("a request that is cancelled is answered, though the library drops the daemon's answer", function(t)

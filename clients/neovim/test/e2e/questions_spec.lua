@@ -55,6 +55,29 @@ test("every kind of question is asked with vim.ui, one after the other, and answ
   t.wait("the editor to be gone", function()
     return not vim.api.nvim_buf_is_valid(buffer)
   end)
+  -- What an extension wants to be shown ends with its daemon.
+  require("pi.daemon").restart()
+  t.eq(require("pi").statusline():find("all said", 1, true), nil)
+end)
+
+test("a note that is being written is gone to when its question is asked for again", function(t)
+  extension(t)
+  t:daemon({})
+  local session = t:session()
+  t:choose({ "there", "Yes" })
+  t:type({ "word" })
+  session:prompt("/ask")
+  for count = 1, 4 do
+    t.wait("question " .. count, function()
+      return require("pi.attention").count(session.id) > 0
+    end)
+    vim.cmd("Pi answer")
+  end
+  local buffer = vim.api.nvim_get_current_buf()
+  vim.cmd.wincmd("p")
+  vim.cmd("Pi answer")
+  t.eq(vim.api.nvim_get_current_buf(), buffer)
+  t.eq(#vim.api.nvim_list_wins(), 2)
 end)
 
 test("questions that are dismissed are answered as cancelled", function(t)
