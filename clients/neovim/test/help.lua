@@ -135,7 +135,8 @@ for _, text in ipairs({
     .. " (`prompt.keys.…`, |pi-options|).",
   "Nothing is attached by itself: `:Pi attach` and `:Pi diagnostics` attach, what is attached stands above the prompt,"
     .. " and <M-x> (`:Pi detach`) takes it off.",
-  "In the chat, thinking and long outputs of tools are folds (`za`). <CR> or `gf` on the name of a file, or on a tool"
+  "In the chat, thinking and long outputs of tools are folds (`za`); lines of more than 8 KB are cut into pieces, which"
+    .. " end in `↩`. <CR> or `gf` on the name of a file, or on a tool"
     .. " call, opens the file in the window you came from, on other lines <CR> opens and closes the fold. `]]` and `[[`"
     .. " go from message to message, `i` and the like go to the prompt. The window follows the end while its cursor is"
     .. " in the last line. The buffer is Markdown and has the filetype `pi-chat`, the prompt has `pi-prompt`.",

@@ -100,14 +100,19 @@ end
 
 ---Put a text before what is there: nothing that was written is lost, also where this buffer is deleted meanwhile.
 ---@param text string
----@param attached? table[]
+---@param attached? table[] those that the text mentions may be among them; they come with it anyway
 function Prompt:give_back(text, attached)
   if not self:loaded() then
     return require("pi.chat").give_back(self.session, text, attached)
   end
   local own = self:text()
   self:set(own == "" and text or text == "" and own or text .. "\n\n" .. own)
-  self:attach(unpack(attached or {}))
+  local mentioned = attachments.mentioned(text, self.session.state.cwd)
+  self:attach(unpack(vim.tbl_filter(function(attachment)
+    return not vim.tbl_contains(mentioned, function(each)
+      return vim.deep_equal(each, attachment)
+    end, { predicate = true })
+  end, attached or {})))
 end
 
 ---@param ... table
@@ -141,7 +146,12 @@ function Prompt:run(command, private)
   commands = commands + 1
   local token = ("nvim-%d-%d"):format(vim.fn.getpid(), commands)
   self.chat.buffer:apply({ type = "client_command", token = token, command = command })
-  self.session:bash(command, { token = token, excludeFromContext = private or nil })
+  self.session:bash(command, { token = token, excludeFromContext = private or nil }, function(err)
+    if err then
+      self.chat.buffer:apply({ type = "client_command_failed", token = token })
+      self.session:complain(err)
+    end
+  end)
 end
 
 ---Send what is written.

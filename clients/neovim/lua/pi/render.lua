@@ -131,6 +131,12 @@ function on.client_command(view, event)
   calls.command(view, event.token, event.command)
 end
 
+---It has not been run, or the daemon does not tell how it ended.
+function on.client_command_failed(view, event)
+  calls.give_up(view, view.commands[event.token])
+  view.commands[event.token] = nil
+end
+
 function on.bash_output(view, event)
   calls.grow(view, calls.command(view, event.token or ""), event.delta)
 end
@@ -174,13 +180,12 @@ end
 
 function on.client_lost(view, event)
   view.status = {}
-  for _, block in pairs(view.calls) do
-    if not calls.ended(block) then
-      block.state = "failed"
-      view.document:touch(block)
+  for _, running in ipairs({ view.calls, view.commands }) do
+    for _, block in pairs(running) do
+      calls.give_up(view, block)
     end
   end
-  view.speaker = nil
+  view.commands, view.speaker = {}, nil
   messages.notice(view, "error", event.message)
 end
 

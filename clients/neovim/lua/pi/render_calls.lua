@@ -125,6 +125,16 @@ function M.ended(block)
   return block.state == "done" or block.state == "failed"
 end
 
+---Nobody will tell how it ends.
+---@param view pi.View
+---@param block? pi.Block
+function M.give_up(view, block)
+  if block and not M.ended(block) then
+    block.state = "failed"
+    view.document:touch(block)
+  end
+end
+
 -- Commands of the person -------------------------------------------------------------------------------------------
 
 ---@param view pi.View

@@ -71,13 +71,15 @@ function M.title_group(block)
 end
 
 local function diff_marks(marks, block)
-  for i, line in ipairs(vim.split(block.diff, "\n", { plain = true })) do
+  local row = #block.head
+  for _, line in ipairs(vim.split(block.diff, "\n", { plain = true })) do
     local sign = line:sub(1, 1)
+    local below = row + #text.lines(line)
     if sign == "+" or sign == "-" then
-      local row = #block.head + i - 1
       local group = sign == "+" and "PiAdded" or "PiRemoved"
-      marks[#marks + 1] = { row = row, column = 0, end_row = row + 1, end_column = 0, hl_group = group }
+      marks[#marks + 1] = { row = row, column = 0, end_row = below, end_column = 0, hl_group = group }
     end
+    row = below
   end
 end
 

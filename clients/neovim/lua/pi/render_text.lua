@@ -7,6 +7,8 @@ local M = {}
 M.FENCE = "~~~~~~~~~"
 ---Lines are cut at so many bytes: editors are slow on longer ones, and appending to them costs their length.
 M.LINE_BYTES = 8192
+---Ends a piece of a line that was cut.
+M.CUT = " ↩"
 
 ---The end of a piece of at most `limit` bytes from `from` on that cuts no character in two.
 local function cut(text, from, limit)
@@ -31,7 +33,7 @@ function M.lines(text, column)
     local from = 1
     while #line - from + 1 > room do
       local stop = room > 0 and cut(line, from, room) or from - 1
-      lines[#lines + 1] = line:sub(from, stop)
+      lines[#lines + 1] = line:sub(from, stop) .. M.CUT
       from, room = stop + 1, M.LINE_BYTES
     end
     lines[#lines + 1] = line:sub(from)

@@ -107,16 +107,18 @@ test("a title is shown as it is, whatever Markdown would make of it", function(t
   t.eq(shows(with(begun(), call("1", "bash", {}, "$ echo `a` ``b``\n*x*")), "## m\n\n```$ echo `a` ``b`` *x*```"))
 end)
 
-test("very long lines are cut between letters", function(t)
+test("very long lines are cut between letters, and marked where they are", function(t)
   local long = ("ä"):rep(30000)
   local lines = drawn(with(begun(), update("text_delta", 0, { delta = long:sub(1, 50001) })), 1)
   -- A delta ends between letters on the wire; here the last one is cut, and stays as it came.
   lines = vim.list_slice(lines, 3)
-  t.eq(table.concat(lines), long:sub(1, 50001))
   for i = 1, #lines - 1 do
+    t.match(lines[i], " ↩$")
+    lines[i] = lines[i]:sub(1, -1 - #" ↩")
     t.ok(#lines[i] <= 8192)
     t.eq(vim.str_utf_end(lines[i], #lines[i]), 0)
   end
+  t.eq(table.concat(lines), long:sub(1, 50001))
 end)
 
 test("long lines are cut at the same places however they arrive", function(t)
@@ -189,8 +191,14 @@ test("one who comes late sees the output of a tool that runs", function(t)
 end)
 
 test("commands of the person show their output and whether the model reads them", function(t)
-  local done =
-    { role = "bashExecution", command = "ls", output = "a\nb\n", cancelled = false, truncated = false, exitCode = 2 }
+  local done = {
+    role = "bashExecution",
+    command = "ls",
+    output = "a\nb\n",
+    cancelled = false,
+    truncated = false,
+    exitCode = 2,
+  }
   done.excludeFromContext = true
   local events = {
     { type = "client_command", token = "t", command = "ls" },
@@ -219,6 +227,10 @@ test("a daemon that dies leaves no call running", function(t)
   local _, view = drawn(with(begun(), call("1", "bash", {}, "$ a"), { type = "client_lost", message = "It died." }), 1)
   t.eq(view.document.blocks[2].state, "failed")
   t.eq(view.document.blocks[3].level, "error")
+  _, view =
+    drawn({ { type = "client_command", token = "1", command = "a" }, { type = "client_lost", message = "x" } }, 1)
+  t.eq(view.document.blocks[1].state, "failed")
+  t.eq(view.commands, {})
 end)
 
 test("events, parts and roles that nobody knows are passed over", function(t)
@@ -336,6 +348,18 @@ test("the title of a call says its state, and a diff has its colours", function(
     { 0, "PiDone" },
     { 0, "PiDetail" },
   })
+end)
+
+test("a diff has its colours below a line that was cut, too", function(t)
+  local diff = { content = {}, details = { diff = "-" .. ("a"):rep(10000) .. "\n+b" } }
+  local _, view = drawn(with(begun(), call("1", "edit", {}, "edit x"), result("1", "edit", "", { result = diff })), 1)
+  local block, rows = view.document.blocks[2], {}
+  for _, mark in ipairs(marks.marks(block, view.document.height(block))) do
+    if mark.hl_group == "PiRemoved" or mark.hl_group == "PiAdded" then
+      rows[mark.hl_group] = { mark.row, mark.end_row }
+    end
+  end
+  t.eq(rows, { PiRemoved = { 2, 4 }, PiAdded = { 4, 5 } })
 end)
 
 test("a reply's header tells what it has taken and cost, over all its turns", function(t)
