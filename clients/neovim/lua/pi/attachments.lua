@@ -44,13 +44,16 @@ function M.lines(buffer, first, last)
 end
 
 ---What is selected in Visual mode, or was last.
----@return table attachment
+---@return table? attachment nil where nothing was ever selected in this buffer
 function M.visual()
   local buffer = vim.api.nvim_get_current_buf()
   local mode = vim.fn.mode()
   local now = mode == "v" or mode == "V" or mode == "\22"
   local from = vim.fn.getpos(now and "v" or "'<")
   local to = vim.fn.getpos(now and "." or "'>")
+  if from[2] == 0 then
+    return nil
+  end
   if from[2] > to[2] or (from[2] == to[2] and from[3] > to[3]) then
     from, to = to, from
   end

@@ -8,7 +8,7 @@ local plain = require("pi.plain")
 local function line(each)
   local files = #each.files + #(each.notRestorable or {})
   return ("%s  %s  (%d file%s)"):format(
-    (each.time:sub(1, 16):gsub("T", " ")),
+    plain.time(each.time),
     each.kind == "restore" and "restored: " .. plain.line(each.text or "", 50) or plain.line(each.text or "", 60),
     files,
     files == 1 and "" or "s"

@@ -9,7 +9,7 @@ local START_MS = 5000
 ---@field run fun(session: pi.Session, text: string, call: table)
 ---@field bare? boolean it needs no session: `run` is called with nil, and none is begun
 ---@field present? boolean it is about what a session has: none is begun for it
----@field complete? string[]|fun(): string[]
+---@field complete? string[]
 
 local function chat()
   return require("pi.chat")
@@ -96,7 +96,11 @@ M.all = {
       local attachments = require("pi.attachments")
       -- Typed with a range, it means lines; from Visual mode, exactly what is selected.
       local by_range = call.range and call.range > 0 and not call.visual
-      attach(session, by_range and attachments.lines(0, call.line1, call.line2) or attachments.visual())
+      local attachment = by_range and attachments.lines(0, call.line1, call.line2) or attachments.visual()
+      if not attachment then
+        return vim.notify("pi: nothing is selected here")
+      end
+      attach(session, attachment)
     end,
   },
   diagnostics = {
@@ -374,16 +378,10 @@ end
 ---@return string[]
 function M.complete(lead, line)
   local words = vim.split(line:gsub("^.-Pi!?%s+", "", 1), "%s+")
-  local offered
-  if #words <= 1 then
-    offered = M.names()
-  else
-    local complete = (M.all[words[1]] or {}).complete or {}
-    offered = type(complete) == "function" and complete() or complete
-  end
+  local offered = #words <= 1 and M.names() or (M.all[words[1]] or {}).complete or {}
   return vim.tbl_filter(function(each)
     return vim.startswith(each, lead)
-  end, offered --[[@as string[] ]])
+  end, offered)
 end
 
 return M

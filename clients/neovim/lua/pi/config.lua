@@ -193,6 +193,8 @@ M.options = {
 
 ---@type table<string, any>?
 local current
+---@type string[] what is wrong with the options that were given
+local wrong = {}
 
 local function place(into, path, value)
   local names = vim.split(path, ".", { plain = true })
@@ -268,9 +270,9 @@ end
 ---@param given? table
 function M.set(given)
   given = given or {}
-  local faults = M.faults(given)
-  if #faults > 0 then
-    vim.notify("pi: " .. table.concat(faults, "\npi: "), vim.log.levels.ERROR)
+  wrong = M.faults(given)
+  if #wrong > 0 then
+    vim.notify("pi: " .. table.concat(wrong, "\npi: "), vim.log.levels.ERROR)
   end
   given = type(given) == "table" and given or {}
   current = {}
@@ -281,6 +283,13 @@ function M.set(given)
     end
     place(current, option.name, value)
   end
+end
+
+---What is wrong with the options as they were given, in words.
+---@return string[]
+function M.wrong()
+  M.get()
+  return wrong
 end
 
 ---The options as they are now.

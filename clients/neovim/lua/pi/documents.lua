@@ -284,22 +284,36 @@ function M.save(params, answer)
   answer({ saved = ok and not vim.bo[buffer].modified })
 end
 
+---Read a buffer's file again, if it is newer.
+---@param buffer integer
+local function read_again(buffer)
+  if blank(buffer) then
+    -- Of a file that was just created, looking at the time would only warn.
+    return vim.api.nvim_buf_call(buffer, function()
+      vim.cmd("silent edit")
+    end)
+  end
+  local autoread = vim.bo[buffer].autoread
+  vim.bo[buffer].autoread = true
+  local ok, err = pcall(vim.cmd.checktime, buffer)
+  vim.bo[buffer].autoread = autoread
+  if not ok then
+    error(err, 0)
+  end
+end
+
 ---Files that a tool or a command changed: buffers that hold nothing of the person's own are read again, without a
 ---question. Below changes of the person's own nothing happens; the editor asks when they are written.
 ---@param changes pi_rpc.ChangedFile[]
 function M.changed(changes)
   for _, change in ipairs(changes) do
     local buffer = buffer_of(change.uri)
-    if buffer and blank(buffer) then
-      -- Of a file that was just created, looking at the time would only warn.
-      vim.api.nvim_buf_call(buffer, function()
-        vim.cmd("silent edit")
-      end)
-    elseif buffer and not vim.bo[buffer].modified then
-      local autoread = vim.bo[buffer].autoread
-      vim.bo[buffer].autoread = true
-      pcall(vim.cmd.checktime, buffer)
-      vim.bo[buffer].autoread = autoread
+    if buffer and not vim.bo[buffer].modified then
+      -- The person's own autocommands run here, and may fail.
+      local ok, err = pcall(read_again, buffer)
+      if not ok then
+        require("pi.complaints").brief("a changed file was not read again: " .. tostring(err))
+      end
     end
   end
 end

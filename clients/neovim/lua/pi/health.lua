@@ -34,7 +34,7 @@ local function check_neovim()
 end
 
 local function check_options()
-  local faults = require("pi.config").faults(vim.g.pi or {})
+  local faults = require("pi.config").wrong()
   if #faults == 0 then
     vim.health.ok("options")
   end

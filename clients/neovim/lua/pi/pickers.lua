@@ -3,12 +3,6 @@ local M = {}
 
 local plain = require("pi.plain")
 
----@param timestamp string ISO 8601 in UTC
----@return string
-local function when(timestamp)
-  return (timestamp:sub(1, 16):gsub("T", " "))
-end
-
 ---@param each pi_rpc.SessionSummary
 ---@return string
 local function session_line(each)
@@ -17,7 +11,7 @@ local function session_line(each)
     or each.open and "open"
     or each.lockedPid and ("open in process " .. each.lockedPid)
   return ("%s  %s  (%d messages%s)"):format(
-    when(each.modified),
+    plain.time(each.modified),
     plain.line(title, 60),
     each.messageCount,
     state and ", " .. state or ""

@@ -53,9 +53,29 @@ end
 function M.line(text, width)
   local line = shown((text:gsub("%s*\n%s*", " ⏎ ")))
   if width and vim.fn.strdisplaywidth(line) > width then
-    line = vim.fn.strcharpart(line, 0, width - 1) .. "…"
+    line = vim.fn.strcharpart(line, 0, width - 1)
+    -- Some characters take two cells.
+    while line ~= "" and vim.fn.strdisplaywidth(line) >= width do
+      line = vim.fn.strcharpart(line, 0, vim.fn.strchars(line) - 1)
+    end
+    line = line .. "…"
   end
   return line
+end
+
+---A moment as the clock here shows it.
+---@param timestamp string ISO 8601 in UTC
+---@return string
+function M.time(timestamp)
+  local year, month, day, hour, minute = timestamp:match("^(%d+)-(%d+)-(%d+)T(%d+):(%d+)")
+  if not year then
+    return timestamp
+  end
+  -- Lua reads times of this place only: what is read wrongly by, the clock of UTC tells at that moment.
+  local misread = os.time({ year = year, month = month, day = day, hour = hour, min = minute, isdst = false })
+  local there = os.date("!*t", misread) --[[@as table]]
+  there.isdst = false
+  return os.date("%Y-%m-%d %H:%M", misread + os.difftime(misread, os.time(there))) --[[@as string]]
 end
 
 return M

@@ -268,6 +268,28 @@ test("a file that is only a buffer yet is written there, its directory with it",
   t.eq(t:read("new/deep/file.txt"), "born\n")
 end)
 
+test("an autocommand of the person that fails when a file is read again keeps nobody from hearing of it", function(t)
+  vim.cmd.edit(t:write("a.txt", ""))
+  t:daemon({ { { toolCall = { name = "bash", arguments = { command = "echo new > a.txt" } } } }, DONE })
+  local session = t:session({ permissionMode = "full" })
+  local events = t:events(session)
+  local failing = vim.api.nvim_create_autocmd("BufReadPost", {
+    callback = function()
+      error("no such colour")
+    end,
+  })
+  t:after(function()
+    vim.api.nvim_del_autocmd(failing)
+  end)
+  t:prompt(session, "Write it.")
+  local types = vim.tbl_map(function(event)
+    return event.type
+  end, events)
+  t.ok(vim.tbl_contains(types, "files_changed"))
+  t.match(table.concat(t.messages, "\n"), "not read again: .*no such colour")
+  vim.v.errmsg = ""
+end)
+
 test("documents that are opened, saved and closed later are told", function(t)
   t:daemon({ { read("a.txt") }, DONE, { read("a.txt") }, DONE })
   local session = t:session()

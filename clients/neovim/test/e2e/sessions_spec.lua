@@ -454,8 +454,9 @@ test("checkhealth tells the version, models and the log; and a missing program",
   t.match(text, "models of .*scripted")
   t.eq(text:find("error:", 1, true), nil)
   require("pi.daemon").stop()
-  require("pi").setup({ command = { "pi-rpc-that-is-not-there" } })
+  require("pi").setup({ command = { "pi-rpc-that-is-not-there" }, scope = "window" })
   told = {}
   require("pi.health").check()
+  t.match(table.concat(told, "\n"), "error: scope must be one of")
   t.match(table.concat(told, "\n"), "error: pi%-rpc%-that%-is%-not%-there is not there")
 end)

@@ -127,6 +127,11 @@ test("a call leads to the file it works on, also when only its arguments are kno
   t.eq(of_block({ kind = "text" }, t.project), nil)
 end)
 
+test("what was never selected is told, and not attached", function(t)
+  vim.cmd.enew()
+  t.eq(require("pi.attachments").visual(), nil)
+end)
+
 -- Completion ------------------------------------------------------------
 
 test("files are completed after an at, commands after a slash that begins the text", function(t)

@@ -51,6 +51,32 @@ test("what does not print or turns text round is spelled out", function(t)
   t.eq(plain.line(("x"):rep(50), 10), ("x"):rep(9) .. "…")
 end)
 
+test("a line is cut by its cells, of which some characters take two", function(t)
+  local plain = require("pi.plain")
+  t.eq(plain.line(("漢"):rep(30), 10), ("漢"):rep(4) .. "…")
+  t.eq(plain.line("漢字", 4), "漢字")
+  t.eq(plain.line("漢字", 0), "…")
+end)
+
+test("times are those of the clock here, in summer and in winter", function(t)
+  local plain = require("pi.plain")
+  local before = vim.env.TZ
+  t:after(function()
+    vim.env.TZ = before
+    os.date("*t")
+  end)
+  for zone, times in pairs({
+    ["UTC0"] = { "2026-07-01 22:30", "2026-12-31 23:30" },
+    ["CET-1CEST,M3.5.0,M10.5.0/3"] = { "2026-07-02 00:30", "2027-01-01 00:30" },
+    ["NST3:30"] = { "2026-07-01 19:00", "2026-12-31 20:00" },
+  }) do
+    vim.env.TZ = zone
+    t.eq(plain.time("2026-07-01T22:30:59.123Z"), times[1], zone)
+    t.eq(plain.time("2026-12-31T23:30:00.000Z"), times[2], zone)
+  end
+  t.eq(plain.time("some day"), "some day")
+end)
+
 test("valid UTF-8 is told from bytes that are none", function(t)
   local valid = require("pi.utf8_text").valid
   for _, text in ipairs({ "", "abc", "ä€𝄞", "\1\127", "\244\143\191\191", ("ä"):rep(1000) }) do
