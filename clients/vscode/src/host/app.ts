@@ -9,12 +9,12 @@ import vscode = require("vscode");
 import type { InitializeParams, PermissionRequestParams, SessionState } from "../generated/protocol";
 import type { Banner } from "../shared/messages";
 import { type Chat, Chats } from "./chats";
-import { Daemon, type Failure } from "./daemon";
+import { Daemon } from "./daemon";
+import { explain, goneBanner, watchBeginning } from "./daemonNotice";
 import { EditorTruth } from "./editorTruth";
 import { DaemonGone, errorText, isRefusal } from "./errors";
 import { askByNotification } from "./permissionNotice";
 import { Permissions } from "./permissions";
-import { ProgramMissing, ProgramTooOld } from "./program";
 import { Questions } from "./questions";
 import { Reviews } from "./review";
 import { type Session, Sessions } from "./sessions";
@@ -107,7 +107,7 @@ export class App implements vscode.Disposable {
     try {
       return await this.daemon.use();
     } catch (error) {
-      await this.explain(this.daemon.failure ?? { error: error as Error, crashed: false });
+      await explain(this.daemon.failure ?? { error: error as Error, crashed: false });
       return undefined;
     }
   }
@@ -162,17 +162,6 @@ export class App implements vscode.Disposable {
     await Promise.all(this.chats.all.map((chat) => this.show(chat)));
   }
 
-  /** Tell a person why the daemon is not there, with what they can do. */
-  async explain({ error, crashed }: Failure): Promise<void> {
-    const choices = failureActions({ error, crashed });
-    const chosen = await vscode.window.showErrorMessage(
-      plain(error.message),
-      ...choices.map(({ label }) => label),
-    );
-    const action = choices.find(({ label }) => label === chosen);
-    if (action) await vscode.commands.executeCommand(`pi.${action.id}`);
-  }
-
   /** End the daemon. VS Code waits for it when the window closes. */
   async end(): Promise<void> {
     await this.daemon.stop();
@@ -185,6 +174,7 @@ export class App implements vscode.Disposable {
 
   #connect(): void {
     const { daemon, permissions, questions, truth } = this;
+    daemon.onBegin((answer) => void watchBeginning(this.chats, answer));
     daemon.onConnect((wire) => {
       questions.serve(wire);
       truth.serve(wire);
@@ -198,15 +188,9 @@ export class App implements vscode.Disposable {
     });
     daemon.onFail((failure) => {
       this.sessions.forgetAll();
-      const { error, crashed } = failure;
       for (const chat of this.chats.all) chat.post({ type: "gone" });
-      this.chats.banner("daemon", {
-        severity: "error",
-        text: error.message,
-        actions: failureActions(failure),
-      });
-      if (crashed && !this.chats.all.some(({ surface }) => surface.visible))
-        void this.explain({ error, crashed });
+      this.chats.banner("daemon", goneBanner(failure));
+      if (failure.crashed && !this.chats.all.some(({ surface }) => surface.visible)) void explain(failure);
     });
   }
 
@@ -359,19 +343,6 @@ export class App implements vscode.Disposable {
     }
     return this.sessions.create(newSession(folder));
   }
-}
-
-/** What a person can do about a daemon that is not there; ids are those of commands. */
-function failureActions({ error, crashed }: Failure): { id: string; label: string }[] {
-  const log = { id: "showLog", label: "Show log" };
-  if (error instanceof ProgramMissing || error instanceof ProgramTooOld) {
-    return [
-      { id: "install", label: error instanceof ProgramMissing ? "Install pi-rpc…" : "Update pi-rpc…" },
-      { id: "openSettings", label: "Open settings" },
-      { id: "restart", label: "Try again" },
-    ];
-  }
-  return [{ id: "restart", label: crashed ? "Restart pi" : "Try again" }, log];
 }
 
 function greeting(context: vscode.ExtensionContext): InitializeParams {

@@ -50,6 +50,7 @@ export class Daemon {
   readonly #launch: () => Launch;
   readonly #greeting: () => InitializeParams;
   readonly #log: Log;
+  readonly #begins = new vscode.EventEmitter<Promise<unknown>>();
   readonly #started = new vscode.EventEmitter<{ wire: Wire; answer: InitializeResult }>();
   readonly #greets = new vscode.EventEmitter<Wire>();
   readonly #failed = new vscode.EventEmitter<Failure>();
@@ -57,11 +58,18 @@ export class Daemon {
   #starting: Promise<Wire> | undefined;
   #failure: Failure | undefined;
   #ending = false;
+  /** How often it was ended on purpose. */
+  #stops = 0;
 
   constructor(launch: () => Launch, greeting: () => InitializeParams, log: Log) {
     this.#launch = launch;
     this.#greeting = greeting;
     this.#log = log;
+  }
+
+  /** It is being started; the promise settles when it answers, and when it is clear that it will not. */
+  get onBegin(): vscode.Event<Promise<unknown>> {
+    return this.#begins.event;
   }
 
   /** A connection exists and nothing was said yet: the moment to register who answers. */
@@ -92,11 +100,16 @@ export class Daemon {
   /** The connection, with the daemon started if this is its first use. Fails as `failure` does. */
   use(): Promise<Wire> {
     if (this.#failure) return Promise.reject(this.#failure.error);
-    this.#starting ??= this.#start().catch((error: Error) => {
-      this.#fail(error, false);
+    if (this.#starting) return this.#starting;
+    const stops = this.#stops;
+    const starting = this.#start().catch((error: Error) => {
+      // One that was stopped before it answered has not failed.
+      if (stops === this.#stops) this.#fail(error, false);
       throw error;
     });
-    return this.#starting;
+    this.#starting = starting;
+    this.#begins.fire(starting);
+    return starting;
   }
 
   /** Start anew, because a person asked for it. */
@@ -110,6 +123,7 @@ export class Daemon {
   /** End it in order: what it has begun is stopped and stored. After a while by force. */
   async stop(): Promise<void> {
     this.#ending = true;
+    this.#stops += 1;
     const running = this.#running;
     this.#starting = undefined;
     if (!running) return;

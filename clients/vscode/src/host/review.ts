@@ -132,7 +132,8 @@ export class Reviews implements vscode.Disposable {
   }
 
   #side(edit: PermissionEdit): Side {
-    const path = vscode.Uri.parse(edit.uri).path;
+    // As a notebook it would be shown by its cells, whose texts nobody would ask for.
+    const path = vscode.Uri.parse(edit.uri).path.replace(/\.ipynb$/, "$&.json");
     return {
       edit,
       before: this.#texts.readable(path, edit.oldText ?? ""),

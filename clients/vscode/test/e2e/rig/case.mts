@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import type { Browser } from "playwright-core";
 import type { Chat } from "./chat.mts";
-import { Server, type Step } from "./server.mts";
+import { type Kind, Server, type Step } from "./server.mts";
 import { until } from "./until.mts";
 import { type Look, launch, Window } from "./window.mts";
 
@@ -33,15 +33,15 @@ export interface Stage {
   folder: string;
 }
 
-/** A server and a browser for the cases of this file, with the scripted model or none; the answer declares a case. */
+/** A server and a browser for the cases of this file; the answer declares a case. */
 export function stage(
-  setting: { scripted?: boolean } = {},
+  kind: Kind = {},
 ): (outcome: string, scene: Scene, play: (stage: Stage) => Promise<void>) => Promise<void> {
   let server: Server;
   let browser: Browser;
   let count = 0;
   before(async () => {
-    server = await Server.start(setting.scripted ?? true);
+    server = await Server.start(kind);
     browser = await launch();
   });
   after(async () => {

@@ -27,6 +27,16 @@ export function required(name: string): string {
   return value;
 }
 
+/** What kind of a VS Code. */
+export interface Kind {
+  /** The model is the scripted one; so it is unless this is false. */
+  scripted?: boolean;
+  /** Folders are not trusted before the person says so. */
+  restricted?: boolean;
+  /** Packages of extensions to install beside ours. */
+  extensions?: string[];
+}
+
 /** One step of a reply of the scripted model; README.md of the project tells which there are. */
 export type Step = Record<string, unknown>;
 
@@ -44,7 +54,7 @@ const QUIET = {
   "workbench.tips.enabled": false,
   "workbench.secondarySideBar.defaultVisibility": "hidden",
   "window.menuBarVisibility": "hidden",
-  "security.workspace.trust.enabled": false,
+  "security.workspace.trust.startupPrompt": "never",
   "chat.disableAIFeatures": true,
   "telemetry.telemetryLevel": "off",
   "update.mode": "none",
@@ -79,15 +89,15 @@ export class Server {
   readonly #extensions = join(this.root, "extensions");
   #process: ChildProcess | undefined;
 
-  readonly #scripted: boolean;
+  readonly #kind: Kind;
 
-  private constructor(scripted: boolean) {
-    this.#scripted = scripted;
+  private constructor(kind: Kind) {
+    this.#kind = kind;
   }
 
-  /** Install the package and wait until the server answers. `scripted`: the model is the scripted one. */
-  static async start(scripted = true): Promise<Server> {
-    const server = new Server(scripted);
+  /** Install the package and wait until the server answers. */
+  static async start(kind: Kind = {}): Promise<Server> {
+    const server = new Server(kind);
     try {
       await server.#start();
     } catch (error) {
@@ -104,10 +114,12 @@ export class Server {
     writeFileSync(join(this.root, "config.yaml"), "auth: none\ncert: false\n");
     this.settings({});
     this.script([{ text: "Nothing was asked of the script." }]);
-    execFileSync(process.execPath, [...this.#arguments(), "--install-extension", required("PI_VSIX")], {
+    const packages = [required("PI_VSIX"), ...(this.#kind.extensions ?? [])];
+    const install = packages.flatMap((path) => ["--install-extension", path]);
+    execFileSync(process.execPath, [...this.#arguments(), ...install], {
       env: this.#environment(),
       stdio: ["ignore", "ignore", "pipe"],
-      timeout: 60_000,
+      timeout: 120_000,
     });
     const port = await freePort();
     const log = openSync(join(this.root, "server.log"), "a");
@@ -121,7 +133,8 @@ export class Server {
 
   #arguments(): string[] {
     const entry = join(required("CODE_SERVER"), "out/node/entry.js");
-    const flags = ["--disable-telemetry", "--disable-update-check", "--disable-workspace-trust"];
+    const flags = ["--disable-telemetry", "--disable-update-check"];
+    if (!this.#kind.restricted) flags.push("--disable-workspace-trust");
     // How long a window that went without a goodbye is waited for; hours otherwise.
     flags.push("--reconnection-grace-time", "5");
     const folders = ["--user-data-dir", this.#data, "--extensions-dir", this.#extensions];
@@ -135,14 +148,15 @@ export class Server {
       LANG: "C.UTF-8",
       HOME: join(this.root, "home"),
       PI_CODING_AGENT_DIR: this.agentDir,
-      ...(this.#scripted && { PI_RPC_SCRIPT: this.#script }),
+      ...(this.#kind.scripted !== false && { PI_RPC_SCRIPT: this.#script }),
       [MARK]: this.mark,
     };
   }
 
   /** The person's settings, from the next window on. The program is the one of this checkout. */
   settings(more: Record<string, unknown>): void {
-    const all = JSON.stringify({ ...QUIET, "pi.program": required("PI_RPC"), ...more }, null, 2);
+    const trust = { "security.workspace.trust.enabled": this.#kind.restricted ?? false };
+    const all = JSON.stringify({ ...QUIET, ...trust, "pi.program": required("PI_RPC"), ...more }, null, 2);
     for (const where of ["User", "Machine"]) writeFileSync(join(this.#data, where, "settings.json"), all);
   }
 

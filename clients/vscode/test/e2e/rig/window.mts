@@ -40,7 +40,7 @@ export class Window {
     this.chat = new Chat(page);
   }
 
-  /** Open a folder in a window of its own, and wait until one can work in it. */
+  /** Open a folder, or a `.code-workspace`, in a window of its own, and wait until one can work in it. */
   static async open(browser: Browser, server: Server, folder: string, look: Look = {}): Promise<Window> {
     // One for all windows: what the first has loaded of the workbench the next need not load again.
     const context =
@@ -50,7 +50,10 @@ export class Window {
     await page.setViewportSize({ width: look.width ?? 1280, height: look.height ?? 800 });
     page.setDefaultTimeout(PATIENCE);
     const window = new Window(page);
-    await page.goto(`${server.url}/?folder=${encodeURIComponent(folder)}`, { waitUntil: "domcontentloaded" });
+    const what = folder.endsWith(".code-workspace") ? "workspace" : "folder";
+    await page.goto(`${server.url}/?${what}=${encodeURIComponent(folder)}`, {
+      waitUntil: "domcontentloaded",
+    });
     await window.#ready();
     return window;
   }

@@ -114,6 +114,30 @@ for (const [what, script] of [
   );
 }
 
+scene(
+  "a program that never answers is started again when a person asks for it, and has not failed",
+  [],
+  async ({ daemon, launch, folder }) => {
+    const { program } = launch;
+    launch.program = shellProgram(folder, "exec sleep 3600");
+    let begun = 0;
+    daemon.onBegin((answer) => {
+      begun += 1;
+      answer.catch(() => undefined);
+    });
+    const silent = assert.rejects(daemon.use(), DaemonGone);
+    const pid = daemon.pid as number;
+    assert.ok(runs(pid));
+    launch.program = program;
+    const wire = await daemon.restart();
+    await silent;
+    assert.deepEqual(await wire.call("ping", {}), {});
+    assert.equal(begun, 2);
+    assert.equal(daemon.failure, undefined);
+    assert.ok(!runs(pid));
+  },
+);
+
 scene("a program is found where its path has spaces", [], async ({ daemon, launch, folder }) => {
   const place = join(folder, "my programs");
   mkdirSync(place);

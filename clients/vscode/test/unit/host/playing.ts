@@ -10,7 +10,7 @@ import { findProgram } from "../../../src/host/program";
 export type Step = Record<string, unknown>;
 
 /** However slow the machine: after this a wait has failed. */
-export const DEADLINE_MS = 30_000;
+export const DEADLINE_MS = 60_000;
 
 export interface Stage {
   daemon: Daemon;
