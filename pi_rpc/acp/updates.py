@@ -4,6 +4,7 @@ Owns the step from in-process events to ``session/update``, and that no tool cal
 Does not own merging and pressure (``pi_rpc.acp.stream``) nor stored sessions (``replay``).
 """
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -35,6 +36,9 @@ OWN_PROMPT = "acp-"
 _OUTPUT_CHARACTERS = 8 * 1024
 """How much of a running tool's output is shown; an update repeats all of it."""
 
+# Of the process, not of a session: one that was unloaded begins anew here, not at the client.
+_compaction_ids = (f"compaction-{number}" for number in itertools.count(1))
+
 
 class _Call:
     """A tool call that has not ended."""
@@ -61,7 +65,7 @@ class Updates:
         self._calls: dict[str, _Call] = {}
         self.ended: dict[str, s.ToolCallUpdate] = {}
         """The ends of calls whose results may not be stored yet."""
-        self._compactions = 0
+        self._compaction_id = ""
 
     def of(self, event: e.AgentEvent) -> Iterator[s.Update]:
         """What to tell of an event; often nothing."""
@@ -223,8 +227,8 @@ class Updates:
         if self._client.session.compaction is None:
             return
         if isinstance(event, e.CompactionStart):
-            self._compactions += 1
-        compaction_id = f"compaction-{self._compactions}"
+            self._compaction_id = next(_compaction_ids)
+        compaction_id = self._compaction_id
         if isinstance(event, e.CompactionStart):
             yield s.Compaction(compaction_id=compaction_id, status="in_progress")
         elif event.result is not UNSET:

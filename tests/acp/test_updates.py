@@ -2,6 +2,7 @@
 
 import json
 from typing import Any
+from unittest.mock import ANY
 
 import msgspec
 import pytest
@@ -64,7 +65,7 @@ CASES: list[tuple[str, list[e.AgentEvent], list[Frame]]] = [
         [
             {
                 "sessionUpdate": "compaction_update",
-                "compactionId": "compaction-1",
+                "compactionId": ANY,
                 "status": status,
             }
             for status in ("in_progress", "cancelled")
@@ -76,12 +77,12 @@ CASES: list[tuple[str, list[e.AgentEvent], list[Frame]]] = [
         [
             {
                 "sessionUpdate": "compaction_update",
-                "compactionId": "compaction-1",
+                "compactionId": ANY,
                 "status": "in_progress",
             },
             {
                 "sessionUpdate": "compaction_update",
-                "compactionId": "compaction-1",
+                "compactionId": ANY,
                 "status": "failed",
                 "error": "too short",
             },
@@ -145,6 +146,16 @@ def test_what_a_client_does_not_draw_is_not_sent_or_sent_beside() -> None:
     assert drawn(START, ended(aborted=True), client=DRAWS_LITTLE) == []
     (told,) = drawn(RETRY, client=DRAWS_LITTLE)
     assert told["_meta"]["pi"]["diagnostic"]["severity"] == "warning"
+
+
+def test_a_compaction_has_an_id_of_its_own_also_once_the_session_was_unloaded() -> None:
+    ids = [
+        [update["compactionId"] for update in drawn(*events)]
+        for events in ([START, ended(aborted=True), START], [START, ended(aborted=True)])
+    ]
+    (first, first_end, second), (third, third_end) = ids
+    assert (first, third) == (first_end, third_end)
+    assert len({first, second, third}) == 3
 
 
 @pytest.mark.parametrize(
