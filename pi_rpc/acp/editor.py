@@ -35,10 +35,11 @@ class ClientEditor:
         self._asking = asking
         self._timeout_s = timeout_s
         self._open: dict[str, e.OpenDocument] = {}
-        self._texts: dict[str, tuple[int, str]] = {}
-        """What each showed last, and how often that had changed."""
-        self._looked_at: str | None = None
-        """Whose text has just been asked for."""
+        self._versions: dict[str, tuple[int, int]] = {}
+        """How often what each shows had changed, and a digest of it: a model may look at more texts
+        than are to be kept."""
+        self._looked_at: tuple[str, str] | None = None
+        """The text that has just been asked for, behind whose it is."""
         self._refused: set[str] = set()
         """Documents that the client would not write."""
         self.position_encoding: PositionEncoding = "utf-32"
@@ -59,24 +60,24 @@ class ClientEditor:
         shown = await self._text(path) if is_text else None
         if shown is None or not self._is_open(uri, shown, on_disk):
             self._open.pop(uri, None)
-            self._texts.pop(uri, None)
+            self._versions.pop(uri, None)
             return
-        self._note(uri, shown)
         self._open[uri] = e.OpenDocument(uri, path, dirty=shown != on_disk)
-        self._looked_at = uri
+        self._looked_at = uri, shown
 
     async def read(self, uri: str) -> e.DocumentText | None:
         """``fs/read_text_file``."""
         document = self._open.get(uri)
         if document is None:
             return None
-        if self._looked_at != uri:
-            shown = await self._text(document.path)
-            if shown is None:
-                raise e.NoAnswerError
-            self._note(uri, shown)
-        self._looked_at = None
-        version, text = self._texts[uri]
+        looked_at, self._looked_at = self._looked_at, None
+        if looked_at is not None and looked_at[0] == uri:
+            text = looked_at[1]
+        elif (shown := await self._text(document.path)) is not None:
+            text = shown
+        else:
+            raise e.NoAnswerError
+        version = self._version_of(uri, text)
         on_disk, _ = await run_blocking(_on_disk, document.path)
         uses_crlf = on_disk is not None and "\r\n" in on_disk and "\r\n" not in text
         return e.DocumentText(text, version, "\r\n" if uses_crlf else "")
@@ -87,14 +88,14 @@ class ClientEditor:
         shown = await self._text(document.path)
         if shown is None:
             raise e.NoAnswerError
-        self._note(uri, shown)
-        if self._texts[uri][0] != version:
+        if self._version_of(uri, shown) != version:
             return e.Applied(applied=False, reason="version")
         wanted = _edited(shown, edits)
         params = q.WriteFileParams(
             session_id=self._hosted.id, path=str(document.path), content=wanted
         )
         answer = await self._asking.ask(_WRITE, params, q.Nothing, timeout_s=self._timeout_s)
+        self._looked_at = None  # Another call may have looked meanwhile.
         if answer is None:
             self._refused.add(uri)
             return e.Applied(applied=False, reason="it would not write the file")
@@ -115,10 +116,13 @@ class ClientEditor:
             return self.can_edit and uri not in self._refused
         return on_disk is None or _plain(shown) != _plain(on_disk)
 
-    def _note(self, uri: str, text: str) -> None:
-        version, before = self._texts.get(uri, (0, None))
-        if text != before:
-            self._texts[uri] = (version + 1, text)
+    def _version_of(self, uri: str, text: str) -> int:
+        """The version that ``text``, which it shows now, is of it."""
+        version, before = self._versions.get(uri, (0, None))
+        if before != (digest := hash(text)):
+            version += 1
+            self._versions[uri] = version, digest
+        return version
 
     async def _text(self, path: Path) -> str | None:
         params = q.ReadFileParams(session_id=self._hosted.id, path=str(path))

@@ -1,14 +1,18 @@
 """What the client's editor does for us: buffers, terminals, questions; what prompts may hold."""
 
 import base64
+import tracemalloc
+from collections.abc import Awaitable, Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import anyio
 import pytest
 
+from pi_rpc.acp import questions as q
 from pi_rpc.acp.blocks import prompt_of
-from pi_rpc.acp.editor import _edited
+from pi_rpc.acp.editor import ClientEditor, _edited
 from pi_rpc.acp.shapes import ContentBlock, Resource, ResourceBlock, ResourceLink, TextBlock
 from pi_rpc.acp.terminal import _patience
 from pi_rpc.acp.tool_calls import result_content
@@ -146,6 +150,70 @@ def test_a_patch_is_drawn_as_the_texts_it_is_of(old: str, new: str) -> None:
     details = diff_of_texts(old, new, "f").details()
     (diff,) = result_content([], details, "edit", "/f", is_error=False)
     assert (diff.old_text, diff.new_text) == (old, new)  # type: ignore[union-attr]
+
+
+class Asked:
+    """A client that shows and writes files without a wire."""
+
+    def __init__(self) -> None:
+        self.texts: dict[str, str] = {}
+        self.before_writing: Callable[[], Awaitable[None]] | None = None
+
+    def can_ask(self, method: str) -> bool:
+        return True
+
+    async def ask(self, method: str, params: Any, result: Any, *, timeout_s: float | None) -> Any:
+        if isinstance(params, q.WriteFileParams):
+            if self.before_writing is not None:
+                await self.before_writing()
+            self.texts[params.path] = params.content
+            return q.Nothing()
+        return q.ReadFileResult(content=self.texts[params.path])
+
+
+def editor_of(client: Asked) -> ClientEditor:
+    hosted: Any = SimpleNamespace(id="s")
+    asking: Any = client
+    return ClientEditor(hosted, asking, can_edit=True, timeout_s=None)
+
+
+@pytest.mark.anyio
+async def test_texts_that_were_looked_at_are_not_kept(tmp_path: Path) -> None:
+    client = Asked()
+    editor = editor_of(client)
+    tracemalloc.start()
+    try:
+        for number in range(20):
+            file = tmp_path / str(number)
+            file.write_bytes(b"x" * 1_000_000)
+            client.texts = {str(file): "x" * 1_000_000}
+            await editor.look(file)
+            shown = await editor.read(file.as_uri())
+            assert shown is not None
+            assert shown.version == 1
+        assert tracemalloc.get_traced_memory()[0] < 5_000_000
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.anyio
+async def test_what_an_editor_showed_before_it_was_changed_is_not_taken_for_what_it_shows(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "a"
+    file.write_text("old")
+    client = Asked()
+    client.texts[str(file)] = "old"
+    editor = editor_of(client)
+    client.before_writing = lambda: editor.look(file)
+    await editor.look(file)
+    before = await editor.read(file.as_uri())
+    assert before is not None
+    edits = text_edits("old", "new", "utf-32")
+    assert (await editor.edit(file.as_uri(), before.version, edits)).applied
+    after = await editor.read(file.as_uri())
+    assert after is not None
+    assert (after.text, after.version) == ("new", before.version + 1)
 
 
 class Terminals:
