@@ -1,7 +1,7 @@
 """Shapes of what this door asks its client, and of the answers.
 
 Owns the questions of the protocol's stable version 1. Sending and waiting is
-``pi_rpc.acp.asking``'s.
+``pi_rpc.jsonrpc.asking``'s.
 """
 
 from typing import Any, Literal
