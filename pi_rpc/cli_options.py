@@ -1,4 +1,4 @@
-"""The command lines of ``pi-rpc run`` and ``pi-rpc sessions``.
+"""The command lines of ``pi-rpc run``, ``pi-rpc sessions`` and ``pi-rpc export``.
 
 Owns their options and how values are written. Imports nothing of ours: the daemon, too, parses its
 command line with it. Does not own what the options do.
@@ -10,7 +10,13 @@ import re
 from collections.abc import Sequence
 from typing import TypeAlias
 
-__all__ = ["add_run_options", "add_sessions_command", "duration", "positive_number"]
+__all__ = [
+    "add_export_options",
+    "add_run_options",
+    "add_sessions_command",
+    "duration",
+    "positive_number",
+]
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 

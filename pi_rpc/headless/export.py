@@ -1,6 +1,7 @@
 """``pi-rpc export``: a session as a file to read or to pass on.
 
-Exit codes: 0 written, 1 it could not be read or written, 2 usage.
+Exit codes: 0 written, 1 it could not be read or written, 2 usage, such as a session that is not
+there.
 """
 
 import os
@@ -14,6 +15,8 @@ from pi_rpc.harness.errors import HarnessError
 from pi_rpc.harness.paths import agent_dir, chosen_sessions_dir
 from pi_rpc.harness.settings import load_settings
 from pi_rpc.headless._table import in_a_shell
+from pi_rpc.headless.exit_codes import ExitCode
+from pi_rpc.headless.job import exit_code_of
 from pi_rpc.host.export import ExportFormat, export_session
 from pi_rpc.host.storage import names_a_file, session_file, storage_failure
 from pi_rpc.session.repo import JsonlSessionRepo
@@ -36,9 +39,9 @@ def run_export(arguments: "Namespace") -> int:
     except HarnessError as error:
         hint = "; --overwrite replaces it" if "overwrite" in error.message else ""
         sys.stderr.write(f"pi-rpc export: {in_a_shell(error.message)}{hint}\n")
-        return 2 if error.kind == "invalidParams" else 1
+        return exit_code_of(error)
     sys.stdout.write(f"{path}\n")
-    return 0
+    return ExitCode.DONE
 
 
 async def _export(named: str, format: ExportFormat, output: Path | None, overwrite: bool) -> Path:

@@ -168,7 +168,7 @@ class _CommandLine:
                 job.note_problem(services.problem)
             self._end(job.result, output)
             if isinstance(services, ReplayingServices) and services.left:
-                self._say(f"the recording has {services.left} more replies than were asked for")
+                self._say(f"replies of the recording that nobody asked for: {services.left}")
         return job.result.exit_code
 
     def _output(self, masked: MaskedEvents) -> Output:

@@ -1,6 +1,7 @@
 """``pi-rpc sessions``: what is stored, without running anything.
 
-Exit codes: 0 done, 1 it could not be read or written, 2 usage. Exporting is
+Exit codes: 0 done, 1 it could not be read or written, 2 usage, such as a session that is not
+there. Exporting is
 ``pi_rpc.headless.export``'s.
 """
 

@@ -53,6 +53,6 @@ def test_what_cannot_be_is_said_and_nothing_is_overwritten(
     assert "--overwrite" in capsys.readouterr().err
     assert (tmp_path / "mine.md").read_text() == "mine"
     assert run_export(parse(["export", session_id, "-o", "mine.md", "--overwrite"])) == 0
-    assert run_export(parse(["export", "no-such-session"])) == 1
+    assert run_export(parse(["export", "no-such-session"])) == 2
     assert "no-such-session" in capsys.readouterr().err
-    assert run_export(parse(["export", "./nowhere.jsonl"])) == 1
+    assert run_export(parse(["export", "./nowhere.jsonl"])) == 2
