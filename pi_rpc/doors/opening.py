@@ -85,9 +85,11 @@ def run_door(
     from pi_rpc.doors.life import serve
 
     opening = Opening(transport, greeting, _defaults(arguments), arguments.drain, trace, early)
-    code = anyio.run(serve, opening, load())
-    if trace is not None:
-        trace.close()
+    try:
+        code = anyio.run(serve, opening, load())
+    finally:
+        if trace is not None:
+            trace.close()
     # Everything has ended in order; what is left is a thread that may still be importing ahead.
     logging.shutdown()
     os._exit(code)

@@ -111,6 +111,26 @@ def test_a_trace_that_cannot_be_written_is_told_once_and_hurts_nobody(tmp_path: 
     assert said.stderr.count(b"\n") == 1
 
 
+def test_a_trace_has_what_led_to_the_end_of_a_daemon_that_failed(tmp_path: Path) -> None:
+    path = tmp_path / "trace.jsonl"
+    program = (
+        "import sys; from pi_rpc.cli import main; from pi_rpc.doors import life\n"
+        "async def serve(*given): raise RuntimeError('a bug')\n"
+        "life.serve = serve; main(sys.argv[1:])"
+    )
+    said = subprocess.run(
+        [sys.executable, "-c", program, "--stdio", "--trace", str(path)],
+        input=json.dumps({"jsonrpc": "2.0", **HELLO[0]}).encode(),
+        capture_output=True,
+        env={**os.environ, "PI_CODING_AGENT_DIR": str(tmp_path)},
+        timeout=DEADLINE_S,
+        check=False,
+    )
+    assert said.returncode == 1
+    assert b"a bug" in said.stderr
+    assert [each["direction"] for each in spoken(path)] == ["in", "out"]
+
+
 def test_a_trace_that_cannot_be_opened_is_refused_at_once(tmp_path: Path) -> None:
     with pytest.raises(subprocess.CalledProcessError) as caught:
         run(tmp_path, HELLO, "--trace", str(tmp_path / "nowhere" / "trace"))
@@ -256,12 +276,15 @@ def test_an_idle_session_is_unloaded_and_answers_as_before_under_another_epoch(
             return bool(client.ask("server/stats")["sessions"][0]["loaded"])
 
         deadline = time.monotonic() + DEADLINE_S
-        while loaded():
+        here = True
+        while here:
             assert time.monotonic() < deadline
-        [listed] = client.ask("session/list")["sessions"]
-        assert (listed["open"], listed["phase"]) == (True, "idle")
+            here = loaded()
+            # Also while it is just being unloaded.
+            [listed] = client.ask("session/list")["sessions"]
+            assert (listed["open"], listed["phase"]) == (True, "idle")
+            assert "lockedPid" not in listed
         assert not loaded()
-        assert "lockedPid" not in listed
         after = client.ask("session/state", named)
         assert after["epoch"] != before["epoch"]
         assert after["permissionMode"] == "readonly"
