@@ -283,13 +283,14 @@ class Host:
         self._unloaded[hosted.id] = Unloaded.of(hosted)
         del self._sessions[hosted.id]
         _log.info("session %s is idle and was unloaded", hosted.id)
-        with anyio.CancelScope(shield=True):
-            await self._let_go(hosted)
+        await self._let_go(hosted)
 
     async def _let_go(self, hosted: HostedSession) -> None:
-        await hosted.harness.aclose()
-        for listener in self._on_close:
-            listener(hosted)
+        """Whoever is cancelled meanwhile: what has begun to close is closed, and it is told."""
+        with anyio.CancelScope(shield=True):
+            await hosted.harness.aclose()
+            for listener in self._on_close:
+                listener(hosted)
 
     async def _load_again(self, session_id: str) -> HostedSession | None:
         """An unloaded session, in memory again; None when it was closed meanwhile."""
@@ -414,8 +415,7 @@ class Host:
             try:
                 await harness.rename(options.name)
             except BaseException:
-                with anyio.CancelScope(shield=True):
-                    await self.close(hosted.id)
+                await self.close(hosted.id)
                 raise
         return hosted
 

@@ -14,7 +14,13 @@ from typing import TypeAlias
 import anyio
 from msgspec import UNSET, Struct, UnsetType
 
-from pi_rpc.agent.events import AgentEvent, BashOutput, MessageUpdate, ToolExecutionUpdate
+from pi_rpc.agent.events import (
+    AgentEvent,
+    BashOutput,
+    MessageUpdate,
+    ToolExecutionEnd,
+    ToolExecutionUpdate,
+)
 from pi_rpc.agent.waiting_updates import WaitingUpdates
 from pi_rpc.llm.events import TextDelta, ThinkingDelta, ToolCallDelta
 
@@ -154,7 +160,7 @@ class EventOutlet:
         """What waits, of each tool call and command in the order of their first; never beside a
         delta that waits."""
         self._lossy: dict[str, WaitingUpdates] = {}
-        """Of tool calls of which something was left out."""
+        """Of tool calls that run and of which something was left out."""
         self._last_update = -math.inf
         self.seq = 0
         """The number of the last event handed on."""
@@ -217,6 +223,8 @@ class EventOutlet:
 
     def _send_whole(self, event: AgentEvent) -> None:
         self.flush()
+        if isinstance(event, ToolExecutionEnd):
+            self._lossy.pop(event.tool_call_id, None)
         self._send([event])
 
     def _merge_update(self, event: ToolExecutionUpdate | BashOutput) -> None:

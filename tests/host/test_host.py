@@ -152,6 +152,23 @@ async def test_listeners_meet_a_session_before_its_first_event_and_after_its_las
         assert (await refused(it.close(hosted.id))).kind == "sessionNotFound"
 
 
+async def test_a_session_that_has_begun_to_close_is_closed_though_its_caller_is_cancelled(
+    tmp_path: Path, script: Any
+) -> None:
+    script([{"text": "One."}], [{"text": "half"}, {"delayMs": HOLD_MS}])
+    closed: list[tuple[HostedSession, Run | None]] = []
+    async with host(tmp_path) as it:
+        it.on_close(lambda each: closed.append((each, each.harness.run)))
+        hosted = await it.create(SessionOptions())
+        await settled(hosted)
+        hosted.harness.prompt(PromptInput("go on"))
+        with anyio.CancelScope() as scope:
+            scope.cancel()
+            await it.close(hosted.id)
+        assert closed == [(hosted, None)]
+        assert (await it.open(session_id=hosted.id)).id == hosted.id
+
+
 async def test_a_session_that_is_open_is_found_by_id_and_by_any_name_of_its_file(
     tmp_path: Path, script: Any
 ) -> None:

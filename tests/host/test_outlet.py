@@ -333,6 +333,18 @@ def test_what_was_left_out_for_a_slow_receiver_is_counted_until_the_end(
     assert it.events[-1] == output("c", omitted_bytes=107)
 
 
+def test_what_was_left_out_of_a_call_changes_nothing_once_it_has_ended(bench: Any) -> None:
+    it = bench(min_interval_ms=0)
+    it.crowded = True
+    it.outlet.take([output("a" * WAITING_LIMIT), output("b" * 7)])
+    it.crowded = False
+    it.pass_time(0.1)
+    it.outlet.take([tool_end()])
+    sent = len(it.heard)
+    it.outlet.take(words("x", "y", "z"))
+    assert len(it.heard) == sent + 3
+
+
 EVENT = st.one_of(
     st.tuples(st.just("output"), st.sampled_from(["c1", "c2"]), st.text("abc", max_size=3)),
     st.tuples(

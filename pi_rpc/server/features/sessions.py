@@ -168,8 +168,9 @@ async def handle_entries(connection: Connection, request: Request) -> r.SessionE
 
 
 async def handle_close(connection: Connection, request: Request) -> Empty:
-    """Let go of a session; the file stays."""
+    """Let go of a session; the file stays. Once it has begun, cancelling it does nothing."""
     params = decode_params(r.SessionCloseParams, request.params)
+    request.on_cancel(lambda: None)
     await connection.host.close(params.session_id)
     connection.statistics.forget(params.session_id)
     return Empty()
