@@ -56,6 +56,7 @@ class Reader:
         Only before ``receive`` has been called.
         """
         while not self._frames and not self._ended:
+            self._queued_bytes = 0  # All were taken; nobody else would say so.
             self._take_in(self._read())
         return self._frames.pop(0) if self._frames else None
 

@@ -152,6 +152,23 @@ async def test_frames_are_read_before_a_loop_exists_and_the_rest_after(pipes: En
     assert pipes.read_all() == b'Content-Length: 7\r\n\r\n"first"Content-Length: 8\r\n\r\n"second"'
 
 
+async def test_any_number_of_frames_is_read_before_a_loop_exists(tmp_path: Path) -> None:
+    frame = b'"' + b"x" * 600_000 + b'"'
+    said = tmp_path / "said"
+    said.write_bytes((frame + b"\n") * 4)
+    transport = StdioTransport(
+        os.open(said, os.O_RDONLY), os.open(os.devnull, os.O_WRONLY), framing=Framing.LINES
+    )
+    found: list[object] = []
+    reading = threading.Thread(
+        target=lambda: found.extend(transport.read_first_frame() for _ in range(5)), daemon=True
+    )
+    reading.start()
+    reading.join(DEADLINE_S)
+    assert found == [*[frame] * 4, None]
+    transport.close()
+
+
 async def test_no_input_at_all_is_the_end_also_before_a_loop_exists(pipes: Ends) -> None:
     pipes.close(pipes.input)
     transport = pipes.transport(None)
