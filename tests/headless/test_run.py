@@ -303,6 +303,20 @@ def test_the_result_alone_is_one_object_of_json(run: Run) -> None:
     assert result["turns"] == 1
 
 
+def test_there_is_a_result_as_soon_as_there_is_a_session(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    done = run("--json", "--model", "anthropic/claude-sonnet-4-5", "go")
+    header, result = done.lines
+    assert (header["type"], result["type"], result["runId"]) == ("session", "result", "")
+    assert (done.code, result["exitCode"], result["stopReason"]) == (1, 1, "error")
+    assert "ANTHROPIC_API_KEY" in result["errorMessage"]
+    unknown = run("--json", "--model", "nobody/nothing", "go")
+    assert (unknown.code, unknown.out) == (2, "")
+    assert "nobody/nothing" in unknown.err
+
+
 def test_a_report_has_the_answer_and_what_is_to_be_known(run: Run) -> None:
     replies = [[call("bash", command="ls | tail")], [say("# Answer")]]
     done = run("--output", "markdown", "go", replies=replies)
