@@ -47,13 +47,14 @@ def start_daemon(
     env: Mapping[str, str],
     stderr: IO[Any] | None = None,
     warm: bool = True,
+    launcher: Sequence[str] = (),
 ) -> "Daemon":
     """``pi-rpc`` with ``arguments``, warm where the system allows for it. ``stderr``: None for that
-    of the tests."""
-    if warm and sys.platform == "linux":
+    of the tests; ``launcher``: a program that starts it."""
+    if warm and not launcher and sys.platform == "linux":
         return _WarmDaemon(arguments, cwd, env, stderr)
     return subprocess.Popen(
-        [sys.executable, "-m", "pi_rpc", *arguments],
+        [*launcher, sys.executable, "-m", "pi_rpc", *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=stderr,
