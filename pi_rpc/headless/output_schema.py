@@ -11,6 +11,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from pi_rpc._os.files import read_regular
 from pi_rpc.headless.exit_codes import UsageError
 
@@ -59,7 +61,8 @@ class OutputSchema:
         if (fenced := _FENCED.fullmatch(text)) is not None:
             text = fenced[1]
         try:
-            value = json.loads(text, parse_constant=_no_number)
+            # Not the json module, which takes for JSON what cannot be written as such again.
+            value = msgspec.json.decode(text)
         except (ValueError, RecursionError) as error:
             raise UnfitError(f"the answer is not JSON: {error}") from None
         request = {"schema": self._schema, "value": value}
@@ -151,7 +154,3 @@ def _problem(error: Any) -> str:
 def _brief(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= _BRIEF else f"{line[: _BRIEF - 1]}…"
-
-
-def _no_number(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON number")

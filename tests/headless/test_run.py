@@ -260,7 +260,17 @@ def test_a_wrong_answer_is_put_right_once(run: Run, schema: Path) -> None:
     assert "count: 'two' is not of type 'integer'" in asked[1]
 
 
-@pytest.mark.parametrize("wrong", ["words", '{"count": NaN}', '{"count": 2} and more', "{}"])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "words",
+        '{"count": NaN}',
+        '{"count": 2} and more',
+        "{}",
+        '{"count": 2, "half a pair": "\\ud800"}',
+        '{"count": 2, "beyond any number": 1e999}',
+    ],
+)
 def test_an_answer_that_is_wrong_twice_is_exit_code_five_and_not_printed(
     run: Run, schema: Path, wrong: str
 ) -> None:
