@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.acp.client import FULL, Client, acp, call, said, say, text
+from tests.acp.client import Client, acp, call, said, say, text
 
 REPLIES = [
     [say("Just words.")],
@@ -30,28 +30,47 @@ class Anything:
         for session in self.sessions:
             client.prompt(session, "hi")  # A session is stored with its first message.
         self.begun: list[tuple[int, str]] = []
+        client.answers["session/request_permission"] = self.permit
+
+    def permit(self, params: dict[str, Any]) -> Any:
+        """As people do: mostly, or not, or by closing the question, or not at all."""
+        wanted = self.random.choice(["allow_once", "allow_once", "reject_once", "cancelled", ""])
+        if wanted == "cancelled":
+            return {"outcome": {"outcome": "cancelled"}}
+        ids = [each["optionId"] for each in params["options"] if each["kind"] == wanted]
+        return {"outcome": {"outcome": "selected", "optionId": ids[0]}} if ids else None
 
     def act(self) -> None:
         session = self.random.choice(self.sessions)
         where = {"sessionId": session}
-        match self.random.randrange(12):
+        match self.random.randrange(15):
             case 0 | 1 | 2 | 3 | 4:
                 self.ask("session/prompt", **where, prompt=text("go"))
             case 5:
                 self.client.tell("session/cancel", **where)
             case 6:
-                if self.begun:
-                    number, _ = self.random.choice(self.begun)
+                number, method = self.random.choice(self.begun)
+                # Where that is taken back, there is nothing open to go on with.
+                if method != "session/resume":
                     self.client.tell("$/cancel_request", requestId=number)
             case 7:
                 self.ask("_pi/steer", **where, prompt=text("more"))
             case 8:
-                self.ask("session/set_mode", **where, modeId="full")
+                mode = self.random.choice(["ask", "edits", "full"])
+                self.ask("session/set_mode", **where, modeId=mode)
             case 9:
                 cwd = str(self.client.project)
                 self.ask("session/load", **where, cwd=cwd, mcpServers=[])
             case 10:
                 self.ask("_pi/compact", **where)
+            case 11:
+                self.ask("_pi/followUp", **where, prompt=text("and then"))
+            case 12:
+                self.ask("_pi/branch", **where, entryId="none")
+            case 13:
+                self.ask("session/close", **where)
+                cwd = str(self.client.project)
+                self.ask("session/resume", **where, cwd=cwd, mcpServers=[])
             case _:
                 self.client.read()
 
@@ -61,7 +80,7 @@ class Anything:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_whatever_is_done_is_answered_once_and_ends(seed: int, tmp_path: Path) -> None:
-    with acp(tmp_path, REPLIES, *FULL, repeat=True) as client:
+    with acp(tmp_path, REPLIES, repeat=True) as client:
         (client.project / "a.txt").write_text("a\n")
         anything = Anything(client, seed)
         for _ in range(40):

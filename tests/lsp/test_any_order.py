@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.lsp.client import FULL, Editor, call, command, lsp, say
+from tests.lsp.client import Editor, call, command, lsp, say
 from tests.lsp.test_editing import at
 
 EDIT = [{"oldText": "two\n", "newText": "two\ntwo more\n"}]
@@ -29,10 +29,16 @@ class Anything:
         self.random = random.Random(seed)
         self.uri = editor.open("a.txt", "one\ntwo\nthree\n")
         self.begun: list[int] = []
+        editor.answers["window/showMessageRequest"] = self.permit
+
+    def permit(self, params: dict[str, Any]) -> Any:
+        """As people do: mostly, or not, or by closing the question, or not at all."""
+        one, *_, last = params["actions"]
+        return self.random.choice([one, one, one, last, None, {"title": "?"}, NotImplemented])
 
     def act(self) -> None:
         place = {"uri": self.uri, "range": at(1, 0, 2)}
-        match self.random.randrange(12):
+        match self.random.randrange(13):
             case 0 | 1 | 2:
                 self.ask(command("pi.fix", {**place, "wait": self.random.random() < 0.5}))
             case 3:
@@ -54,6 +60,8 @@ class Anything:
             case 10:
                 for each in self.editor.all("$/progress")[-1:]:
                     self.editor.tell("window/workDoneProgress/cancel", {"token": each["token"]})
+            case 11:
+                self.ask(command("pi.newSession"))
             case _:
                 self.editor.read()
 
@@ -68,7 +76,7 @@ class Anything:
 @pytest.mark.parametrize("seed", range(3))
 def test_whatever_is_done_is_answered_once_and_ends(seed: int, tmp_path: Path) -> None:
     options = {"agentEvents": True}
-    with lsp(tmp_path, REPLIES * 12, *FULL, options=options) as editor:
+    with lsp(tmp_path, REPLIES * 12, options=options) as editor:
         anything = Anything(editor, seed)
         for _ in range(40):
             # Something is always owed, so that reading never waits in vain.
@@ -78,6 +86,7 @@ def test_whatever_is_done_is_answered_once_and_ends(seed: int, tmp_path: Path) -
         for number in anything.begun:
             editor.answer(number)
         # What was steered into a run of its own has no end but this.
+        editor.answers["window/showMessageRequest"] = lambda params: params["actions"][0]
         done = editor.command("pi.prompt", {"text": "the last", "wait": True})
         assert done["stopReason"] in {"stop", "error", "toolUse"}
         text = editor.buffers[anything.uri][1]
