@@ -62,6 +62,45 @@ def test_a_key_counts_at_once_in_a_session_that_is_open(home: Path) -> None:
         assert client.ask("auth/remove", {"provider": "groq"})["removed"] is False
 
 
+KEYLESS = {"retry": {"enabled": False}, "defaultProvider": "groq"}
+"""Settings with which there is no model as long as there is no key for it."""
+
+
+def test_a_session_without_a_model_takes_one_once_a_key_is_set(home: Path) -> None:
+    refusing = {"groq": {"baseUrl": "http://0.0.0.0:9/v1"}}
+    (home / "models.json").write_text(json.dumps({"providers": refusing}))
+    (home / "settings.json").write_text(json.dumps(KEYLESS))
+    with wire(home, environ=PLAIN) as client:
+        session = client.ask("session/new")["sessionId"]
+        prompt = {"sessionId": session, "message": "hello"}
+        assert refused(client, "prompt", prompt)["data"]["kind"] == "modelRequired"
+        client.ask("auth/set", {"provider": "groq", "apiKey": "k-1234"})
+        state = client.ask("session/state", {"sessionId": session})
+        assert state["model"]["provider"] == "groq"
+        told = [event.get("model") for event in client.events("session_changed")]
+        assert state["model"] in told
+        assert client.ask("prompt", prompt)["stopReason"] == "error"  # Asked, but nobody listens.
+        entries = client.ask("session/entries", {"sessionId": session})["entries"]
+        changes = [each for each in entries if each["type"] == "model_change"]
+        assert [each["provider"] for each in changes] == ["groq"]
+
+
+def test_a_session_without_a_model_takes_one_that_somebody_else_has_stored_a_key_for(
+    home: Path,
+) -> None:
+    refusing = {"groq": {"baseUrl": "http://0.0.0.0:9/v1"}}
+    (home / "models.json").write_text(json.dumps({"providers": refusing}))
+    (home / "settings.json").write_text(json.dumps(KEYLESS))
+    with wire(home, environ=PLAIN) as client:
+        session = client.ask("session/new")["sessionId"]
+        said = {"sessionId": session, "message": "hello"}
+        assert refused(client, "followUp", said)["data"]["kind"] == "modelRequired"
+        (home / "auth.json").write_text('{"groq": {"type": "api_key", "key": "k-1234"}}')
+        assert client.ask("followUp", said)["disposition"] == "started"
+        state = client.ask("session/state", {"sessionId": session})
+        assert state["model"]["provider"] == "groq"
+
+
 def test_an_expired_login_is_refused_with_what_renews_it(home: Path) -> None:
     login = {"type": "oauth", "access": "a", "refresh": "r", "expires": 1000}
     (home / "auth.json").write_text(json.dumps({"groq": login}))

@@ -15,6 +15,7 @@ from pi_rpc.protocol.decode import decode_params
 from pi_rpc.protocol.errors import ProtocolError
 from pi_rpc.server.connection import Connection
 from pi_rpc.server.convert import wire_text
+from pi_rpc.server.late_model import take_default_model
 
 __all__ = ["HANDLERS", "provider_auth"]
 
@@ -31,13 +32,18 @@ async def handle_status(connection: Connection, request: Request) -> a.AuthStatu
 
 
 async def handle_set(connection: Connection, request: Request) -> a.AuthSetResult:
-    """Answers when the key is in the file; the next request to the provider uses it."""
+    """Answers when the key is in the file; the next request to the provider uses it.
+
+    Sessions that have no model take the default, as far as they are in memory.
+    """
     params = decode_params(a.AuthSetParams, request.params)
     field, key, form = _given(params)
     # What was begun is carried out: a cancellation comes too late.
     request.on_cancel(lambda: None)
     with anyio.CancelScope(shield=True):
         stored = await store_key(connection.services, params.provider, key, form, field=field)
+        for hosted in connection.host.sessions:
+            await take_default_model(connection, hosted)
     return a.AuthSetResult(status=provider_auth(stored))
 
 

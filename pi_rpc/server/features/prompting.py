@@ -20,6 +20,7 @@ from pi_rpc.protocol.attachments import check_attachments
 from pi_rpc.protocol.base import SessionParams
 from pi_rpc.protocol.decode import decode_params
 from pi_rpc.server.connection import Connection
+from pi_rpc.server.late_model import take_default_model
 
 __all__ = ["HANDLERS"]
 
@@ -34,6 +35,7 @@ async def handle_prompt(connection: Connection, request: Request) -> r.PromptRes
     if called is not None:
         connection.statistics.session(hosted.id).prompts += 1
         return await _commanded(hosted, request, *called)
+    await take_default_model(connection, hosted)
     accepted = hosted.harness.prompt(
         await _input(hosted, params), params.streaming_behavior or None
     )
@@ -49,6 +51,7 @@ async def handle_continue(connection: Connection, request: Request) -> r.PromptR
     params = decode_params(r.ContinueParams, request.params)
     request.on_cancel(lambda: None)
     hosted = await connection.session(params.session_id)
+    await take_default_model(connection, hosted)
     run = hosted.harness.continue_()
     request.started()
     return await _running(hosted, request, run, wait=params.wait == "settled")
@@ -115,6 +118,7 @@ async def _send(connection: Connection, request: Request, kind: QueueKind) -> r.
             f"message: /{called[0].name} is a command of an extension; send it with prompt",
             path="message",
         )
+    await take_default_model(connection, hosted)
     accepted = hosted.harness.send(kind, await _input(hosted, params))
     connection.statistics.session(hosted.id).prompts += 1
     # From here on the message is the session's: cancelling the request no longer does anything.
