@@ -135,6 +135,18 @@ class Editor:
         params: Frame = frame["params"]
         return params
 
+    def until_doing(self) -> Frame:
+        """The first progress that says what the model does, which may have begun to already when
+        the progress begins."""
+        frame = self.until(
+            lambda frame: (
+                frame.get("method") == "$/progress"
+                and frame["params"]["value"].get("message", "waiting") != "waiting"
+            )
+        )
+        params: Frame = frame["params"]
+        return params
+
     # --- buffers ---------------------------------------------------------------------------------
 
     def uri(self, name: str) -> str:

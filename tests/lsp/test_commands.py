@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 
 from tests.e2e.editor import session_files, stored_messages
-from tests.lsp.client import ABLE, FULL, Editor, call, command, hold, lsp, say
+from tests.lsp.client import ABLE, FULL, Editor, call, command, command_of, hold, lsp, say
 from tests.lsp.test_editing import DIAGNOSTIC, SOURCE, at
 
 Frame = dict[str, Any]
 LONG = "It doubles.\n\nAnd it does so by adding."
+WAIT = call("bash", command="while [ ! -e told ]; do sleep 0.01; done")
+"""Keeps a run going until there is a file ``told``."""
 
 
 def titles(editor: Editor, uri: str, line: int = 1, **context: Any) -> list[str]:
@@ -180,7 +182,7 @@ def test_diagnostics_of_other_servers_may_be_as_they_like(tmp_path: Path) -> Non
         uri = editor.open("app.py", SOURCE)
         fix = editor.actions(uri, 1, diagnostics=[*ODD, DIAGNOSTIC])[0]
         assert fix["diagnostics"] == [*ODD, DIAGNOSTIC]
-        editor.act("Fix with pi", uri, 1, diagnostics=[*ODD, DIAGNOSTIC])
+        editor.ask("workspace/executeCommand", {**command_of(fix), "workDoneToken": 1})
         editor.until_progress("end")
     (stored,) = session_files(tmp_path)
     said = json.dumps(stored_messages(stored)[0])
@@ -210,7 +212,7 @@ def test_more_than_there_is_room_for_is_fixed_all_the_same(tmp_path: Path) -> No
 def test_a_model_that_fails_is_told(tmp_path: Path) -> None:
     failing = {"error": {"message": "it broke", "status": 400}}
     with lsp(tmp_path, [[failing]]) as editor:
-        done = editor.command("pi.prompt", {"text": "go", "wait": True})
+        done = editor.command("pi.prompt", {"text": "go", "wait": True}, workDoneToken=1)
         assert done["stopReason"] == "error"
         (message,) = editor.all("window/showMessage")
         assert (message["type"], "it broke" in message["message"]) == (1, True)
@@ -230,15 +232,17 @@ def test_a_session_without_a_model_refuses_and_says_so(tmp_path: Path) -> None:
 
 
 def test_progress_says_what_is_done_and_ends_once(tmp_path: Path) -> None:
-    with lsp(tmp_path, [[call("bash", command="true")], [say("ok")]], *FULL) as editor:
+    with lsp(tmp_path, [[WAIT], [say("ok")]], *FULL) as editor:
         editor.command("pi.prompt", "go")
+        # What is over before the editor has said that it shows progress has none.
+        editor.until_progress("begin")
+        (editor.project / "told").touch()
         token = editor.until_progress("end")["token"]
         assert editor.called("window/workDoneProgress/create") == {"token": token}
         values = editor.progress()
         assert values[0]["kind"] == "begin"
         assert (values[0]["title"], values[0]["cancellable"]) == ("pi: go", True)
-        reports = [each["message"] for each in values if each["kind"] == "report"]
-        assert any("true" in each for each in reports)
+        assert any("[ ! -e told ]" in each["message"] for each in values)
         assert values[-1] == {"kind": "end", "message": "done"}
         editor.end()
         kinds = [each["kind"] for each in editor.progress()]
@@ -248,7 +252,7 @@ def test_progress_says_what_is_done_and_ends_once(tmp_path: Path) -> None:
 def test_cancelling_the_progress_stops_the_run(tmp_path: Path) -> None:
     with lsp(tmp_path, [[say("half"), hold()]]) as editor:
         editor.command("pi.prompt", "go")
-        token = editor.until_progress("report")["token"]
+        token = editor.until_doing()["token"]
         editor.tell("window/workDoneProgress/cancel", {"token": token})
         assert editor.until_progress("end")["value"]["message"] == "stopped"
 
@@ -269,7 +273,7 @@ def test_cancelling_a_command_that_waits_stops_what_it_began(tmp_path: Path) -> 
         request = editor.begin(
             "workspace/executeCommand", command("pi.prompt", {"text": "go", "wait": True})
         )
-        editor.until_progress("report")
+        editor.until_doing()
         editor.tell("$/cancelRequest", {"id": request})
         assert editor.answer(request)["result"]["stopReason"] == "aborted"
 
@@ -280,7 +284,7 @@ def test_stop_ends_what_goes_on_and_what_waits(tmp_path: Path) -> None:
         first, second = (
             editor.begin("workspace/executeCommand", command("pi.prompt", waiting)) for _ in "ab"
         )
-        editor.until_progress("report")
+        editor.until_doing()
         editor.command("pi.stop")
         for request in (first, second):
             assert editor.answer(request)["result"]["stopReason"] == "aborted"
@@ -292,7 +296,7 @@ def test_stop_ends_also_what_a_session_does_that_was_replaced(tmp_path: Path) ->
     with lsp(tmp_path, [[say("half"), hold()]]) as editor:
         uri = editor.open("app.py", SOURCE)
         editor.act("Fix with pi", uri, 1)
-        editor.until_progress("report")
+        editor.until_doing()
         other = editor.command("pi.newSession")["sessionId"]
         assert editor.act("Stop pi", uri, 1) == {"sessionId": other}
         assert editor.until_progress("end")["value"]["message"] == "stopped"
@@ -308,12 +312,11 @@ def test_prompts_run_one_after_the_other_each_with_its_own_answer(tmp_path: Path
 
 
 def test_steering_reaches_the_run_that_goes_on(tmp_path: Path) -> None:
-    waits = call("bash", command="while [ ! -e told ]; do sleep 0.01; done")
-    with lsp(tmp_path, [[waits], [say("steered")]], *FULL) as editor:
+    with lsp(tmp_path, [[WAIT], [say("steered")]], *FULL) as editor:
         request = editor.begin(
             "workspace/executeCommand", command("pi.prompt", {"text": "go", "wait": True})
         )
-        editor.until_progress("report")
+        editor.until_doing()
         editor.command("pi.steer", "this way")
         (editor.project / "told").touch()
         assert editor.answer(request)["result"]["text"] == "steered"
@@ -335,7 +338,7 @@ def test_hover_on_a_running_region_says_what_goes_on_and_moves_with_it(tmp_path:
         uri = editor.open("app.py", SOURCE)
         assert hovered(editor, uri, 1) is None
         editor.act("Fix with pi", uri, 1)
-        editor.until_progress("report")
+        editor.until_doing()
         said = hovered(editor, uri, 1)
         assert said is not None
         assert said.startswith("pi · Fix app.py:2 · ")

@@ -30,8 +30,9 @@ NO_PARAMS = {"shutdown", "ping", "server/stats"}
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Conversation]:
-    """A daemon where nothing has happened yet, for what changes little."""
-    with Conversation(tmp_path_factory.mktemp("idle")) as client:
+    """A daemon where nothing has happened yet, for what changes little. It has a model, installed
+    or not."""
+    with Conversation(tmp_path_factory.mktemp("idle"), [[{"text": "never"}]]) as client:
         client.begin()
         yield client
 

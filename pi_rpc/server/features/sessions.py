@@ -4,6 +4,7 @@ Owns how these read from and act on a session. Paging and cutting of messages is
 ``pi_rpc.server.pages``.
 """
 
+import os
 from pathlib import Path
 
 from msgspec import UNSET
@@ -15,6 +16,7 @@ from pi_rpc.harness.runs import Limits
 from pi_rpc.host.host import HostedSession
 from pi_rpc.host.storage import existing_directories
 from pi_rpc.jsonrpc.peer import Request
+from pi_rpc.llm.messages import ToolCall
 from pi_rpc.protocol import requests as r
 from pi_rpc.protocol.base import Empty, SessionNewParams
 from pi_rpc.protocol.decode import decode_params
@@ -72,6 +74,8 @@ async def handle_list(connection: Connection, request: Request) -> r.SessionList
     }
     elsewhere = [each.path for each in page.sessions if each.session_id not in written_here]
     writers = await run_blocking(writers_of, elsewhere)
+    # One that is just being unloaded is still held by this process, which is no other.
+    writers = {path: pid for path, pid in writers.items() if pid != os.getpid()}
     return r.SessionListResult(
         sessions=[
             r.SessionSummary(
@@ -133,7 +137,11 @@ async def handle_messages(connection: Connection, request: Request) -> r.Session
         max_bytes=params.max_bytes_per_message or None,
     )
     return r.SessionMessagesResult(
-        messages=page.messages, entry_ids=page.entry_ids, has_more=page.has_more, last_seq=last_seq
+        messages=page.messages,
+        entry_ids=page.entry_ids,
+        has_more=page.has_more,
+        last_seq=last_seq,
+        calls=[_described(hosted, each) for each in page.calls] or UNSET,
     )
 
 
@@ -187,6 +195,16 @@ HANDLERS = {
     "session/entries": handle_entries,
     "session/close": handle_close,
 }
+
+
+def _described(hosted: HostedSession, call: ToolCall) -> r.CallDescription:
+    kind, description = hosted.described(call)
+    return r.CallDescription(
+        tool_call_id=call.id,
+        kind=kind,
+        title=description.title,
+        locations=list(description.locations),
+    )
 
 
 def _no_entry(entry_id: str) -> HarnessError:
