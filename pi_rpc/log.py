@@ -9,7 +9,10 @@ import select
 import sys
 from collections import deque
 
-__all__ = ["log_to"]
+__all__ = ["FORMAT", "log_to"]
+
+FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+"""A line of the log."""
 
 _WAITING_BYTES = 1024 * 1024
 _PIECE_BYTES = getattr(select, "PIPE_BUF", 512)
@@ -32,7 +35,7 @@ def log_to(level: str | None, file: str | None) -> None:
         handler = logging.NullHandler()
     else:
         handler = _LogHandler(sys.stderr.fileno())
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    handler.setFormatter(logging.Formatter(FORMAT))
     logger = logging.getLogger("pi_rpc")
     logger.addHandler(handler)
     logger.setLevel((level or "warn").upper())

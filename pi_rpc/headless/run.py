@@ -7,7 +7,8 @@ codes are ``pi_rpc.headless.exit_codes``'. Everything a run is made of is the ho
 import logging
 import os
 import sys
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,7 +35,7 @@ from pi_rpc.host.hosted import HostedSession, SessionOptions
 from pi_rpc.host.masking import MaskedEvents, SecretMask, secret_variables
 from pi_rpc.host.services import Services
 from pi_rpc.host.storage import existing_directory, names_a_file
-from pi_rpc.log import log_to
+from pi_rpc.log import FORMAT, log_to
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -50,9 +51,11 @@ _READING = frozenset({"read", "grep", "find", "ls"})
 
 def run_prompt(arguments: "Namespace") -> int:
     """Run it; returns the exit code."""
+    notes = Notes(quoted=github.quoted if arguments.github else str)
     try:
-        _log(arguments.log_level, arguments.log_file)
         _check(arguments)
+        if arguments.log_file:
+            log_to(arguments.log_level, arguments.log_file)
     except OSError as error:
         reason = error.strerror or error
         sys.stderr.write(f"pi-rpc run: cannot write the log file: {arguments.log_file}: {reason}\n")
@@ -60,15 +63,22 @@ def run_prompt(arguments: "Namespace") -> int:
     except UsageError as error:
         sys.stderr.write(f"pi-rpc run: {error}\n")
         return ExitCode.USAGE
-    return anyio.run(_CommandLine(arguments).run)
+    with nullcontext() if arguments.log_file else _logged(arguments.log_level, notes):
+        return anyio.run(_CommandLine(arguments, notes).run)
 
 
-def _log(level: str | None, file: str | None) -> None:
-    """As asked for; else what went wrong is said to the person in so many words."""
-    if level or file:
-        log_to(level, file)
-    else:
-        logging.getLogger("pi_rpc").addHandler(logging.StreamHandler())
+@contextmanager
+def _logged(level: str | None, notes: Notes) -> Iterator[None]:
+    """The log among the notes; without a level it is told to the person in so many words."""
+    logger, handler = logging.getLogger("pi_rpc"), logging.StreamHandler(notes)
+    if level:
+        handler.setFormatter(logging.Formatter(FORMAT))
+        logger.setLevel(level.upper())
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
 
 
 def _check(arguments: "Namespace") -> None:
@@ -103,10 +113,10 @@ def _rules(arguments: "Namespace") -> RuleSet:
 class _CommandLine:
     """One ``pi-rpc run``, from its arguments to its exit code."""
 
-    def __init__(self, arguments: "Namespace") -> None:
+    def __init__(self, arguments: "Namespace", notes: Notes) -> None:
         self._arguments = arguments
         self._ending = Ending()
-        self._notes = Notes(quoted=github.quoted if arguments.github else str)
+        self._notes = notes
         self._answer = Answer(self._notes, self._ending)
         self._result: RunResult | None = None
 

@@ -122,6 +122,23 @@ def test_the_command_tells_the_runner_and_quotes_what_is_in_the_log(
     assert b"\n::error title=pi-rpc%3A exit code 2::" in lost.stderr
 
 
+@pytest.mark.parametrize("options", [(), ("--log-level", "info")], ids=["", "--log-level"])
+def test_a_line_of_the_log_is_no_command_of_the_runner(
+    tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    extension = tmp_path / "extensions-py" / "talkative.py"
+    extension.parent.mkdir()
+    extension.write_text(
+        "import logging\n"
+        "def setup(api):\n"
+        "    logging.getLogger('pi_rpc.x').warning('a model said:\\n::error::mine')\n"
+    )
+    arguments = ("--github", "--ephemeral", "--model", "scripted/scripted", *options)
+    done = run(tmp_path, "run", *arguments, "go", replies=[[say("done")]])
+    assert done.returncode == 0
+    assert b"\n: :error::mine\n" in done.stderr
+
+
 # --- the action ----------------------------------------------------------------------------------
 
 
