@@ -17,10 +17,8 @@ from pi_rpc.agent.messages import (
     CompactionSummaryMessage,
     CustomMessage,
 )
-from pi_rpc.agent.ports import ToolContext
 from pi_rpc.agent.tool import ToolKind
 from pi_rpc.harness.inputs import ATTACHMENTS_TYPE, own_text
-from pi_rpc.harness.permissions.gate import described
 from pi_rpc.host.hosted import HostedSession
 from pi_rpc.llm.messages import (
     AssistantMessage,
@@ -66,8 +64,6 @@ class _Replay:
         self._running = running
         self._calls: dict[str, tuple[ToolKind, str | None]] = {}
         self._attached = _attachments(hosted)
-        cwd = hosted.harness.configuration.cwd
-        self._context = ToolContext(cwd=cwd, files=hosted.files, shell=hosted.shell)
 
     def of(self, message: Any, entry_id: str | None) -> Iterator[s.Update]:
         """A message; ``entry_id``: None while it is being streamed."""
@@ -110,17 +106,13 @@ class _Replay:
         yield from user_chunks([text, *images], entry_id or UNSET)
 
     def _called(self, call: ToolCall) -> s.NewToolCall:
-        tool = self._hosted.harness.configuration.tools.get(call.name)
-        kind: ToolKind = "other" if tool is None else tool.kind
-        title, places = call.name, []
-        if tool is not None:
-            description = described(tool, call.arguments, self._context)
-            title, places = description.title, locations_of(description.locations)
+        kind, description = self._hosted.described(call)
+        places = locations_of(description.locations)
         path = places[0].path if places else None
         self._calls[call.id] = kind, path
         return s.NewToolCall(
             tool_call_id=call.id,
-            title=title,
+            title=description.title,
             kind=kind_of(call.name, kind),
             status="in_progress" if call.id in self._running else "pending",
             content=planned(call.name, call.arguments, path),

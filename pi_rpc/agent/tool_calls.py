@@ -56,6 +56,7 @@ __all__ = [
     "BeforeToolCallContext",
     "BeforeToolCallResult",
     "ToolBatch",
+    "describe_call",
 ]
 
 ABORTED_TEXT = "Operation aborted"
@@ -286,7 +287,7 @@ class ToolBatch:
 
     def _start(self, call: ToolCall) -> ToolExecutionStart:
         tool = self._tools.get(call.name)
-        description = _describe(tool, call, self._tool_context)
+        description = describe_call(tool, call, self._tool_context)
         return ToolExecutionStart(
             tool_call_id=call.id,
             tool_name=call.name,
@@ -330,7 +331,7 @@ def _context_for(config: AgentLoopConfig) -> ToolContext | None:
     return replace(context, supports_images=False)
 
 
-def _describe(
+def describe_call(
     tool: AgentTool | None, call: ToolCall, context: ToolContext | None
 ) -> ToolDescription:
     """Title and places of a call. Its arguments are unchecked, so describing them may fail."""

@@ -17,6 +17,7 @@ from pi_rpc.agent.events import (
     ToolExecutionStart,
     ToolExecutionUpdate,
 )
+from pi_rpc.agent.tool import Location, ToolKind
 from pi_rpc.llm.messages import AssistantMessage, text_of
 from pi_rpc.llm.stream import AssistantMessageStream
 
@@ -31,6 +32,9 @@ class LiveTool(Struct):
     tool_call_id: str
     tool_name: str
     args: dict[str, Any]
+    kind: ToolKind
+    title: str
+    locations: Sequence[Location]
     output: str = ""
     """The end of what it has shown, at most 64 Ki characters."""
 
@@ -60,7 +64,12 @@ class Live(Struct):
                     self._stream = None
                 case ToolExecutionStart():
                     self.tools[event.tool_call_id] = LiveTool(
-                        event.tool_call_id, event.tool_name, event.args
+                        event.tool_call_id,
+                        event.tool_name,
+                        event.args,
+                        event.kind,
+                        event.title,
+                        event.locations,
                     )
                 case ToolExecutionUpdate() if event.tool_call_id in self.tools:
                     self._show(self.tools[event.tool_call_id], event)

@@ -9,6 +9,9 @@ from pathlib import Path
 import anyio
 from msgspec import Struct, field
 
+from pi_rpc.agent.ports import ToolContext
+from pi_rpc.agent.tool import ToolDescription, ToolKind
+from pi_rpc.agent.tool_calls import describe_call
 from pi_rpc.chance import random_hex
 from pi_rpc.harness.configuration import PermissionMode
 from pi_rpc.harness.given_back import GivenBack
@@ -19,7 +22,7 @@ from pi_rpc.host.edited_files import EditedFiles
 from pi_rpc.host.project import ProjectSetup
 from pi_rpc.host.questions import FrontDoorAsker
 from pi_rpc.host.shells import FrontDoorShell
-from pi_rpc.llm.messages import ThinkingLevel
+from pi_rpc.llm.messages import ThinkingLevel, ToolCall
 
 __all__ = ["HostedFork", "HostedSession", "SessionOptions"]
 
@@ -70,6 +73,14 @@ class HostedSession(Struct, eq=False):
     def id(self) -> str:
         """The session's id."""
         return self.harness.session.session_id
+
+    def described(self, call: ToolCall) -> tuple[ToolKind, ToolDescription]:
+        """An earlier call as it is shown to a person: as when it ran, where its tool is known."""
+        configuration = self.harness.configuration
+        tool = configuration.tools.get(call.name)
+        context = ToolContext(cwd=configuration.cwd, files=self.files, shell=self.shell)
+        kind: ToolKind = "other" if tool is None else tool.kind
+        return kind, describe_call(tool, call, context)
 
     async def expanded(self, prompt: PromptInput) -> PromptInput:
         """``prompt``, with ``/template`` or ``/skill:name`` replaced by what its file says."""

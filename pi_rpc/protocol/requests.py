@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 from msgspec import UNSET, UnsetType
 
 from pi_rpc.agent.events import Queue, QueueItem, RunStopReason
-from pi_rpc.agent.tool import ToolKind
+from pi_rpc.agent.tool import Location, ToolKind
 from pi_rpc.llm.messages import ImageBlock, ThinkingLevel, Usage, UserContent, Wire
 from pi_rpc.llm.models import ModelCost
 from pi_rpc.protocol.attachments import Attachment
@@ -27,6 +27,7 @@ from pi_rpc.protocol.state import ModelState
 __all__ = [
     "AbortParams",
     "AbortResult",
+    "CallDescription",
     "ContinueParams",
     "Disposition",
     "ModelEntry",
@@ -269,6 +270,19 @@ class SessionMessagesParams(SessionParams, frozen=True, kw_only=True):
     """Cut longer messages to about this many bytes of JSON and mark them `truncated: true`."""
 
 
+class CallDescription(Wire, frozen=True, kw_only=True):
+    """How a tool call of a stored message is shown, as `tool_execution_start` told it."""
+
+    tool_call_id: str
+    """The call."""
+    kind: ToolKind
+    """What the tool does."""
+    title: str
+    """The call in one line, for people."""
+    locations: list[Location]
+    """The places it is about."""
+
+
 class SessionMessagesResult(Wire, frozen=True, kw_only=True):
     """Messages of the active branch, oldest first. Events up to `lastSeq` are contained."""
 
@@ -280,6 +294,8 @@ class SessionMessagesResult(Wire, frozen=True, kw_only=True):
     """There are older ones."""
     last_seq: int
     """Events with a greater `seq` are not contained."""
+    calls: list[CallDescription] | UnsetType = UNSET
+    """The tool calls in `messages`, if there are any, as their tools describe them now."""
 
 
 class SessionEntryParams(SessionParams, frozen=True, kw_only=True):

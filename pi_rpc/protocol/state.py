@@ -7,6 +7,7 @@ from typing import Any
 from msgspec import UNSET, UnsetType, field
 
 from pi_rpc.agent.events import Queue
+from pi_rpc.agent.tool import Location, ToolKind
 from pi_rpc.llm.messages import AssistantMessage, ThinkingLevel, Wire
 from pi_rpc.llm.models import InputKind
 from pi_rpc.protocol.base import Limits, PermissionMode, Phase, QueueMode
@@ -82,6 +83,12 @@ class LiveTool(Wire, frozen=True, kw_only=True):
     """The arguments as the model gave them."""
     output: str
     """Its output so far; the beginning may be missing."""
+    kind: ToolKind | UnsetType = UNSET
+    """What the tool does."""
+    title: str | UnsetType = UNSET
+    """The call in one line, for people."""
+    locations: list[Location] | UnsetType = UNSET
+    """The places it is about."""
 
 
 class LiveState(Wire, frozen=True, kw_only=True):

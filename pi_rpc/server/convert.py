@@ -144,6 +144,9 @@ def _live(hosted: HostedSession, requests: Sequence[LiveRequest]) -> LiveState:
                 tool_name=tool.tool_name,
                 args=tool.args,
                 output=tool.output,
+                kind=tool.kind,
+                title=tool.title,
+                locations=list(tool.locations),
             )
             for tool in live.tools.values()
         ],

@@ -1,12 +1,13 @@
 """Pages of a transcript, and messages cut to a size. Pure."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
 from msgspec import Raw, Struct
 
 from pi_rpc.harness.errors import HarnessError
+from pi_rpc.llm.messages import AssistantMessage, ToolCall
 from pi_rpc.protocol.encode import encode
 from pi_rpc.session.context import TranscriptItem
 from pi_rpc.session.stored import StoredEntry
@@ -25,6 +26,8 @@ class MessagePage(Struct, frozen=True):
     entry_ids: list[str]
     has_more: bool
     """There are older ones."""
+    calls: list[ToolCall]
+    """Those in ``messages``, whole."""
 
 
 def message_page(
@@ -45,14 +48,28 @@ def message_page(
         end = places[0]
     start = max(0, end - limit) if limit is not None else 0
     most = min(max_bytes or _PAGE_BYTES, _PAGE_BYTES)
-    newest_first = bounded(_cut(item.message, most) for item in reversed(items[start:end]))
-    messages = newest_first[::-1]
+    calls: list[list[ToolCall]] = []
+
+    def newest_first() -> Iterator[Raw]:
+        for item in reversed(items[start:end]):
+            message = item.message
+            calls.append(_calls_of(message))
+            yield _cut(message, most)
+
+    messages = bounded(newest_first())[::-1]
     start = end - len(messages)
     return MessagePage(
         messages=messages,
         entry_ids=[item.entry_id for item in items[start:end]],
         has_more=start > 0,
+        calls=[call for each in reversed(calls[: len(messages)]) for call in each],
     )
+
+
+def _calls_of(message: Any) -> list[ToolCall]:
+    if not isinstance(message, AssistantMessage):
+        return []
+    return [block for block in message.content if isinstance(block, ToolCall)]
 
 
 def bounded(values: Iterable[Raw]) -> list[Raw]:

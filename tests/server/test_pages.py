@@ -12,6 +12,7 @@ from pi_rpc.harness.errors import HarnessError
 from pi_rpc.llm.messages import TextBlock, ToolResultMessage, UserMessage
 from pi_rpc.protocol.encode import encode
 from pi_rpc.server.pages import MessagePage, message_page
+from tests.session.builders import assistant
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,13 @@ def test_pages_go_back_from_the_newest_and_each_is_in_order() -> None:
     assert (third.entry_ids, third.has_more) == (["e0"], False)
     last = page(limit=2, before_entry_id="e0")
     assert (last.entry_ids, last.has_more) == ([], False)
+
+
+def test_a_page_has_the_calls_of_its_messages_in_their_order() -> None:
+    said = [Item(f"e{name}", assistant("x" * 5000, f"{name}1", f"{name}2")) for name in "abc"]
+    it = page(said, limit=2, max_bytes=2000)
+    assert [each.id for each in it.calls] == ["b1", "b2", "c1", "c2"]
+    assert all(msgspec.json.decode(each)["truncated"] for each in it.messages)
 
 
 def test_a_page_of_exactly_all_has_no_more() -> None:

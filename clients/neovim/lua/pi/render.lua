@@ -13,6 +13,7 @@ local text = require("pi.render_text")
 ---@field document pi.Document
 ---@field options {open_lines: integer, thinking: "folded"|"open"|"hidden"}
 ---@field calls table<string, pi.Block> tool calls, by their ids
+---@field described table<string, pi_rpc.CallDescription> how calls of earlier are shown, by their ids
 ---@field commands table<string, pi.Block> commands of the person that run, by their tokens
 ---@field parts table<integer, pi.Block> parts of the message that is streamed
 ---@field streaming? string the message that is streamed
@@ -35,7 +36,7 @@ end
 
 ---@private
 function View:_forget()
-  self.calls, self.commands, self.parts, self.asked = {}, {}, {}, {}
+  self.calls, self.described, self.commands, self.parts, self.asked = {}, {}, {}, {}, {}
   self.streaming, self.speaker, self.header, self.shown, self.told = nil, nil, nil, nil, nil
   self.status = {}
 end

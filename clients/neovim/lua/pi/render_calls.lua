@@ -40,10 +40,14 @@ end
 
 ---Its arguments are known.
 ---@param view pi.View
+---@param id string
 ---@param block pi.Block
-function M.know(view, block, args)
+---@param args table
+function M.know(view, id, block, args)
   if block.state == "writing" then
-    block.args, block.title = args, tools.title(block.name, args)
+    local description = view.described[id] or {}
+    block.args, block.locations = args, description.locations
+    block.title = description.title or tools.title(block.name, args)
     view.document:retitle(block, title(block))
   end
 end

@@ -134,8 +134,11 @@ end
 
 ---A session whole: its messages, then what goes on.
 ---@param view pi.View
----@param snapshot {messages: table[], entryIds: string[], hasMore: boolean, live?: table}
+---@param snapshot {messages: table[], entryIds: string[], hasMore: boolean, calls?: table[], live?: table}
 function M.add_all(view, snapshot)
+  for _, description in ipairs(snapshot.calls or {}) do
+    view.described[description.toolCallId] = description
+  end
   if snapshot.hasMore then
     view.document:add({ kind = "earlier", head = { "Earlier messages are not shown." } })
   end
@@ -152,8 +155,8 @@ function M.add_all(view, snapshot)
     view.streaming = "live"
   end
   for _, tool in ipairs(live.tools or {}) do
-    local title = tools.title(tool.toolName, tool.args)
-    calls.start(view, { toolCallId = tool.toolCallId, toolName = tool.toolName, args = tool.args, title = title })
+    local title = tool.title or tools.title(tool.toolName, tool.args)
+    calls.start(view, vim.tbl_extend("force", tool, { title = title }))
     calls.grow(view, view.calls[tool.toolCallId], tool.output)
   end
 end

@@ -55,7 +55,7 @@ function M.reconcile(view, message, streaming)
     local block = view.parts[i - 1]
     if part.type == "toolCall" then
       block = begin.toolCall(view, { id = part.id, toolName = part.name })
-      calls.know(view, block, part.arguments)
+      calls.know(view, part.id, block, part.arguments)
     elseif begin[part.type] then
       local whole = part.text or part.thinking or ""
       if not block and whole ~= "" then
@@ -121,7 +121,7 @@ end
 function on.toolcall_end(view, event)
   local call = event.toolCall
   local block = part("toolCall", view, { contentIndex = event.contentIndex, id = call.id, toolName = call.name })
-  calls.know(view, block, call.arguments)
+  calls.know(view, call.id, block, call.arguments)
 end
 
 ---One step of a message that streams.

@@ -1,4 +1,4 @@
----What is shown of a tool call: its title where the daemon said none, and its output.
+---What is shown of a tool call: its title as long as the daemon has said none, and its output.
 ---
 ---Pure, but for asking Neovim which language a file name stands for.
 local text = require("pi.render_text")
@@ -8,7 +8,7 @@ local M = {}
 ---What a call is about, by the first of these arguments that it has.
 local SUBJECTS = { "path", "pattern", "command", "query", "url" }
 
----A title for calls of which only name and arguments are known (a session's earlier messages).
+---A title for calls of which only name and arguments are known: the model has just written them.
 ---@param name string
 ---@param args? table
 ---@return string

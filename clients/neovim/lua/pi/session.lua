@@ -13,9 +13,10 @@
 ---A subscriber gets the daemon's events (`event.type` as on the wire), whose effect is in `session.state` already,
 ---and these of our own:
 ---
----  client_snapshot {messages, entryIds, hasMore, live}  forget what was drawn and draw this: after `refresh`, after
----                                         events were missed for good, after another branch, after a restart.
----                                         `live` is what `session/state` says of a run that goes on.
+---  client_snapshot {messages, entryIds, hasMore, calls, live}  forget what was drawn and draw this: after `refresh`,
+---                                         after events were missed for good, after another branch, after a restart.
+---                                         `calls` describe those in the messages; `live` is what `session/state` says
+---                                         of a run that goes on.
 ---  client_lost {message, queue}           the daemon is gone: nothing runs any more, and `queue` had waited; a
 ---                                         snapshot follows if it comes back
 ---  client_question {question} / client_answered {question}   something waits for the person (see pi.attention)
@@ -242,6 +243,7 @@ function Session:_snapshot(try, callback)
         messages = messages.messages,
         entryIds = messages.entryIds,
         hasMore = messages.hasMore,
+        calls = messages.calls,
         live = live,
       })
       self:_release()

@@ -190,6 +190,25 @@ test("one who comes late sees the output of a tool that runs", function(t)
   })
 end)
 
+test("calls of earlier and those that run are called what the daemon calls them", function(t)
+  local places = { { uri = "file:///engine/a.lua" } }
+  local description = { toolCallId = "1", kind = "edit", title = "Rename x to y", locations = places }
+  local tool = { toolCallId = "2", toolName = "rename", title = "Rename y to z", locations = places, args = {} }
+  local message = assistant({ type = "toolCall", id = "1", name = "rename", arguments = { from = "x" } })
+  local _, view = drawn({
+    {
+      type = "client_snapshot",
+      messages = { message },
+      entryIds = { "e" },
+      calls = { description },
+      live = { tools = { vim.tbl_extend("error", tool, { output = "" }) } },
+    },
+  }, 1)
+  local earlier, running = view.document.blocks[2], view.document.blocks[3]
+  t.eq({ earlier.title, earlier.locations }, { "Rename x to y", places })
+  t.eq({ running.title, running.locations }, { "Rename y to z", places })
+end)
+
 test("commands of the person show their output and whether the model reads them", function(t)
   local done = {
     role = "bashExecution",

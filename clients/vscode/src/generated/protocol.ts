@@ -381,6 +381,18 @@ export interface BranchSummaryMessage {
   timestamp: number;
 }
 
+/** How a tool call of a stored message is shown, as `tool_execution_start` told it. */
+export interface CallDescription {
+  /** The call. */
+  toolCallId: string;
+  /** What the tool does. */
+  kind: "edit" | "execute" | "other" | "read";
+  /** The call in one line, for people. */
+  title: string;
+  /** The places it is about. */
+  locations: Location[];
+}
+
 /** Which request to cancel, as LSP has it. */
 export interface CancelParams {
   /** The request's JSON-RPC id. */
@@ -1042,6 +1054,12 @@ export interface LiveTool {
   args: Record<string, unknown>;
   /** Its output so far; the beginning may be missing. */
   output: string;
+  /** What the tool does. */
+  kind?: "edit" | "execute" | "other" | "read";
+  /** The call in one line, for people. */
+  title?: string;
+  /** The places it is about. */
+  locations?: Location[];
 }
 
 /** A place a tool call is about. */
@@ -1948,6 +1966,8 @@ export interface SessionMessagesResult {
   hasMore: boolean;
   /** Events with a greater `seq` are not contained. */
   lastSeq: number;
+  /** The tool calls in `messages`, if there are any, as their tools describe them now. */
+  calls?: CallDescription[];
 }
 
 /** How to begin a session. What is absent comes from the settings. */

@@ -233,6 +233,13 @@ M.version = 1
 ---@field fromId string|nil The entry at which the other branch ended; null at the root.
 ---@field timestamp integer Unix milliseconds.
 
+---How a tool call of a stored message is shown, as `tool_execution_start` told it.
+---@class pi_rpc.CallDescription
+---@field toolCallId string The call.
+---@field kind "edit"|"execute"|"other"|"read" What the tool does.
+---@field title string The call in one line, for people.
+---@field locations pi_rpc.Location[] The places it is about.
+
 ---Which request to cancel, as LSP has it.
 ---@class pi_rpc.CancelParams
 ---@field id integer|string The request's JSON-RPC id.
@@ -620,6 +627,9 @@ M.version = 1
 ---@field toolName string The tool.
 ---@field args table<string, any> The arguments as the model gave them.
 ---@field output string Its output so far; the beginning may be missing.
+---@field kind? "edit"|"execute"|"other"|"read" What the tool does.
+---@field title? string The call in one line, for people.
+---@field locations? pi_rpc.Location[] The places it is about.
 
 ---A place a tool call is about.
 ---@class pi_rpc.Location
@@ -1157,6 +1167,7 @@ M.version = 1
 ---@field entryIds string[] The entries that hold them, one for each message.
 ---@field hasMore boolean There are older ones.
 ---@field lastSeq integer Events with a greater `seq` are not contained.
+---@field calls? pi_rpc.CallDescription[] The tool calls in `messages`, if there are any, as their tools describe them now.
 
 ---How to begin a session. What is absent comes from the settings.
 ---@class pi_rpc.SessionNewParams
