@@ -14,6 +14,7 @@ from typing import Literal
 
 import anyio
 
+from pi_rpc._os.threads import run_blocking
 from pi_rpc.acp import questions as q
 from pi_rpc.acp.stream import SessionStream
 from pi_rpc.agent.ports import CommandExit, PortError, Shell
@@ -22,6 +23,7 @@ from pi_rpc.host.hosted import HostedSession
 from pi_rpc.host.services import Services
 from pi_rpc.jsonrpc.asking import Asking
 from pi_rpc.llm.abort import AbortSignal
+from pi_rpc.tools._local_shell import find_shell
 from pi_rpc.tools.command_environment import EnvironmentRules, command_environment
 
 __all__ = ["ClientShell"]
@@ -145,9 +147,10 @@ class ClientShell:
         settings = self._services.settings
         # There is no input: who reads from the person's terminal would wait for them.
         lines = ["exec </dev/null", settings.shell_command_prefix or "", command]
+        path = env.get("PATH", os.environ.get("PATH"))
         params = q.CreateTerminalParams(
             session_id=self._hosted.id,
-            command=settings.shell_path or "/bin/bash",
+            command=await run_blocking(find_shell, settings.shell_path, path),
             args=["-c", "\n".join(filter(None, lines))],
             env=list(self._environment(env)),
             cwd=str(cwd),

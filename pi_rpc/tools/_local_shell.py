@@ -24,7 +24,7 @@ from pi_rpc.llm.abort import AbortSignal
 from pi_rpc.tools._command_files import command_file
 from pi_rpc.tools.command_environment import EnvironmentRules, command_environment
 
-__all__ = ["LocalShell"]
+__all__ = ["LocalShell", "find_shell"]
 
 _SILENCE_S = 0.1
 """After the shell has exited: how long its output may pause before it counts as complete."""
@@ -134,7 +134,7 @@ class LocalShell:
         dropped = secret() if callable(secret) else secret
         environment = {**command_environment(os.environ, dropped, self._environment), **env}
         if self._shell is None:
-            self._shell = await run_blocking(_find_shell, self._shell_path, environment.get("PATH"))
+            self._shell = await run_blocking(find_shell, self._shell_path, environment.get("PATH"))
         shell = self._shell
         try:
             child = await spawn(
@@ -261,7 +261,9 @@ def _pipe() -> OutputPipe:
         raise PortError("spawn_failed", reason) from error
 
 
-def _find_shell(configured: str | None, path: str | None) -> str:
+def find_shell(configured: str | None, path: str | None) -> str:
+    """The shell that runs commands: the one that is ``configured``, else the first of those that
+    ``LocalShell`` names; ``path`` is where programs are looked for. Blocks."""
     if configured:
         return str(Path(configured).expanduser())
     if os.access("/bin/bash", os.X_OK):

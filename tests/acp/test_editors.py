@@ -261,6 +261,16 @@ def test_a_command_runs_in_a_terminal_of_the_client(tmp_path: Path) -> None:
         assert "code 3" in calls[-1]["content"][1]["content"]["text"]
 
 
+def test_a_terminal_gets_the_shell_that_commands_have_otherwise(tmp_path: Path) -> None:
+    (tmp_path / "agent").mkdir()
+    (tmp_path / "agent" / "settings.json").write_text('{"shellPath": "~/my shell"}')
+    replies = [[call("bash", command="make")], [say("done")]]
+    with acp(tmp_path, replies, *FULL, capabilities={"terminal": True}) as client:
+        Terminals(client)
+        client.prompt(client.new(), "go")
+        assert client.asked[0][1]["command"] == str(Path("~/my shell").expanduser())
+
+
 def test_cancelling_kills_the_command_in_the_terminal_and_lets_go_of_it(tmp_path: Path) -> None:
     with acp(
         tmp_path, [[call("bash", command="make")]], *FULL, capabilities={"terminal": True}
