@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 from anyio.abc import TaskGroup
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, field
 
 from pi_rpc.acp.editor import ClientEditor
 from pi_rpc.acp.elicitation import ClientAsker
@@ -53,7 +53,12 @@ class _Named(Struct, rename="camel"):
     session_id: Any = None
 
 
+class _Beside(Struct):
+    meta: Any = field(default=None, name="_meta")
+
+
 _named = msgspec.json.Decoder(_Named)
+_beside = msgspec.json.Decoder(_Beside)
 
 
 class Connection(DoorConnection[InitializeParams]):
@@ -191,7 +196,7 @@ class Connection(DoorConnection[InitializeParams]):
             raise method_not_found(request.method)
         if self._host is None:
             raise invalid_request("send initialize first")
-        return await feature(self, request)
+        return _with_meta(await feature(self, request), request.params)
 
     def notification(self, method: str, params: Raw) -> None:
         """Take note of one notification; unknown ones are ignored."""
@@ -204,3 +209,15 @@ class Connection(DoorConnection[InitializeParams]):
     def code_of(self, kind: str) -> int:
         """As ``DoorConnection``."""
         return _CODES.get(kind, super().code_of(kind))
+
+
+def _with_meta(result: Any, params: Raw) -> Any:
+    """What the client sent beside a request comes back beside the answer."""
+    try:
+        theirs = _beside.decode(params).meta
+    except (msgspec.MsgspecError, RecursionError):
+        return result
+    if not theirs or not isinstance(theirs, dict):
+        return result
+    answer = msgspec.json.decode(msgspec.json.encode(result))
+    return {**answer, "_meta": {**theirs, **answer.get("_meta", {})}}

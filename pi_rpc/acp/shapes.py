@@ -167,7 +167,6 @@ class PromptParams(SessionParams, frozen=True, kw_only=True):
     """``session/prompt``, and what is said in other ways."""
 
     prompt: list[ContentBlock]
-    meta: Meta | UnsetType = field(default=UNSET, name="_meta")
 
 
 class SetModeParams(SessionParams, frozen=True, kw_only=True):

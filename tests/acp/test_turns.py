@@ -261,12 +261,26 @@ def test_a_stop_reason_is_the_protocols(reason: str, raw: str, stop_reason: str)
     assert result_of(outcome(reason, raw)).stop_reason == stop_reason
 
 
-def test_what_came_beside_a_prompt_comes_back_beside_its_answer(tmp_path: Path) -> None:
+def test_what_came_beside_a_request_comes_back_beside_its_answer(tmp_path: Path) -> None:
     with acp(tmp_path, [[say("hi")]]) as client:
-        meta = {"traceparent": "00-80e1afed08e019fc1110464cfa66635c-7a085853722dc6d2-01"}
-        session = client.new()
-        result = client.ask("session/prompt", sessionId=session, prompt=text("go"), _meta=meta)
+        meta = {"traceparent": "00-80e1afed08e019fc1110464cfa66635c-7a085853722dc6d2-01", "x": {}}
+        cwd = str(client.project)
+        created = client.ask("session/new", cwd=cwd, mcpServers=[], _meta=meta)
+        assert created["_meta"] == meta
+        session = created["sessionId"]
+        said = [{**text("go")[0], "_meta": {"of": "a block"}}]
+        result = client.ask("session/prompt", sessionId=session, prompt=said, _meta=meta)
         assert result == {"stopReason": "end_turn", "_meta": meta}
+        mode = client.ask("session/set_mode", sessionId=session, modeId="full", _meta=meta)
+        assert mode["_meta"] == meta
+
+
+@pytest.mark.parametrize("meta", [None, {}, [], "odd"], ids=json.dumps)
+def test_nothing_beside_a_request_is_nothing_beside_its_answer(meta: Any, tmp_path: Path) -> None:
+    with acp(tmp_path, [[say("hi")]]) as client:
+        session = client.new(_meta=meta)
+        result = client.ask("session/prompt", sessionId=session, prompt=text("go"), _meta=meta)
+        assert result == {"stopReason": "end_turn"}
 
 
 def test_sessions_of_one_client_run_at_once_and_hear_only_themselves(tmp_path: Path) -> None:

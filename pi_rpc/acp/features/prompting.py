@@ -69,12 +69,8 @@ async def handle_prompt(connection: Connection, request: Request) -> s.PromptRes
                     raise
     stream.flush()
     if turn.cancelled:
-        result = s.PromptResult(stop_reason="cancelled")
-    elif outcome is not None:
-        result = result_of(outcome)
-    else:
-        result = s.PromptResult(stop_reason="end_turn")
-    return result if params.meta is UNSET else _with_meta(result, params.meta)
+        return s.PromptResult(stop_reason="cancelled")
+    return s.PromptResult(stop_reason="end_turn") if outcome is None else result_of(outcome)
 
 
 async def _run(hosted: HostedSession, turn: Turn, said: PromptInput) -> RunOutcome | None:
@@ -128,12 +124,6 @@ async def _commanded(
 
 def _why(outcome: RunOutcome) -> dict[str, Any]:
     return {"pi": {"message": outcome.error_message or ""}}
-
-
-def _with_meta(result: s.PromptResult, meta: dict[str, Any]) -> s.PromptResult:
-    """What the client sent beside its prompt comes back beside the answer."""
-    ours = result.meta if result.meta is not UNSET else {}
-    return s.PromptResult(stop_reason=result.stop_reason, meta={**meta, **ours})
 
 
 HANDLERS = {"session/prompt": handle_prompt}
