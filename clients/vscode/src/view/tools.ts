@@ -1,5 +1,6 @@
 /** Folds what is told about tool calls into their rows. */
 import type {
+  CallDescription,
   ImageBlock,
   LiveTool,
   PermissionRequestParams,
@@ -13,7 +14,7 @@ import type {
 import { Output } from "./output";
 import type { ToolRow } from "./rows";
 
-// Stored calls come without the daemon's `kind` and `title`: of its own tools we know how they are drawn.
+// As long as the daemon has not described a call: of its own tools we know how they are drawn.
 const KINDS: Record<string, string> = {
   read: "read",
   grep: "read",
@@ -60,6 +61,14 @@ export function growCall(row: ToolRow, delta: string): void {
   if (found?.[1] && found[2]) row.title = titleOf(row.name, { [found[1]]: parseText(found[2]) });
 }
 
+/** What the daemon says of a call that was not seen to begin. */
+export function describeCall(row: ToolRow, { kind, title, locations }: Partial<CallDescription>): void {
+  if (kind !== undefined) row.tool = kind;
+  if (title !== undefined) row.title = title;
+  if (locations !== undefined) row.locations = locations;
+  row.version++;
+}
+
 export function startCall(row: ToolRow, event: ToolExecutionStart): void {
   row.args = event.args;
   row.argsText = "";
@@ -83,6 +92,7 @@ export function askCall(row: ToolRow, request: PermissionRequestParams): void {
 export function liveCall(row: ToolRow, tool: LiveTool): void {
   row.args = tool.args;
   if (row.title === row.name) row.title = titleOf(row.name, tool.args);
+  describeCall(row, tool);
   row.phase = "running";
   row.output.replace(tool.output);
   row.version++;

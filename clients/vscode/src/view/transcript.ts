@@ -7,7 +7,7 @@ import type { CheckpointSummary, Message, SessionMessagesResult } from "../gener
 import { changesOfCheckpoint, isUndone } from "./changes";
 import { type Group, groupOf, isTruncated } from "./groups";
 import type { NoteRow, Row, ToolRow } from "./rows";
-import { newToolRow, stopCall, storedResult } from "./tools";
+import { describeCall, newToolRow, stopCall, storedResult } from "./tools";
 
 export class Transcript {
   /** Grows when rows come, go or move. */
@@ -187,6 +187,10 @@ export class Transcript {
       if (group.rows.length > 0) groups.push(group);
     });
     if (pending) groups.push({ rows: [pending] });
+    for (const call of page.calls ?? []) {
+      const row = this.calls.get(call.toolCallId);
+      if (row) describeCall(row, call);
+    }
     return groups;
   }
 
