@@ -199,7 +199,9 @@ export class App implements vscode.Disposable {
     sessions.onEvent((params) => {
       for (const chat of chats.of(params.sessionId)) chat.hear(params);
       if (params.event.type === "commands_changed") this.#meanwhile(this.#commands(params.sessionId));
-      if (params.event.type === "agent_start") {
+      const { event } = params;
+      // Whoever asked for a model or a key has it.
+      if (event.type === "agent_start" || (event.type === "session_changed" && event.model)) {
         chats.banner("auth", undefined);
         chats.banner("auth", undefined, params.sessionId);
       }

@@ -21,7 +21,11 @@ export async function setKey(app: App, provider?: string): Promise<void> {
       way: "apiKeyCommand" as const,
     },
   ];
-  const how = await vscode.window.showQuickPick(ways, { title: `Key for ${chosen.name}` });
+  const how = await vscode.window.showQuickPick(ways, {
+    title: `How do you give the key for ${chosen.name}?`,
+    // Who types the key here would show it.
+    placeHolder: "Choose a way; the key itself comes next",
+  });
   if (!how) return;
   const value = await vscode.window.showInputBox({
     title: `${how.label}: ${chosen.name}`,

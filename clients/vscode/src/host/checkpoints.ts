@@ -50,7 +50,7 @@ export async function checkpointDiff(
 ): Promise<void> {
   if (!sessionId) return;
   const shown = await app.attempt((wire) => wire.call("checkpoint/diff", { sessionId, checkpointId }));
-  if (shown) await app.texts.show(`Changes of ${checkpointId}.diff`, shown.diff, "diff");
+  if (shown) await app.texts.show("Changes of the run.diff", shown.diff, "diff");
 }
 
 /** Put files back as they were before a run, once the person has said yes. */

@@ -40,7 +40,13 @@ function daemonCommands(app: App): Record<string, Command> {
   return {
     restart: () => app.restart(),
     showLog: () => app.log.show(),
-    openSettings: () => run("workbench.action.openSettings", "@ext:pi-rpc.pi-rpc"),
+    openSettings: () => {
+      const query = "@ext:pi-rpc.pi-rpc";
+      // Where the files are on another machine, the settings of that machine stand in a list of their own.
+      return vscode.env.remoteName === undefined
+        ? run("workbench.action.openSettings", query)
+        : run("workbench.action.openRemoteSettings", { query });
+    },
     openFolder: () => run("workbench.action.files.openFolder"),
     manageTrust: () => run("workbench.trust.manage"),
     walkthrough: () => run("workbench.action.openWalkthrough", "pi-rpc.pi-rpc#pi.start", false),

@@ -3,7 +3,7 @@ import vscode = require("vscode");
 
 import type { PermissionChoice, PermissionRequestParams } from "../generated/protocol";
 import { isTold, optionOf, subject } from "./permissions";
-import { line, plain } from "./words";
+import { line, plain, quoted } from "./words";
 
 /** What a person decided: an option, or to look at the chat. */
 export type NoticeAnswer = { optionId: string; feedback?: string } | "show";
@@ -42,7 +42,7 @@ export async function chooseOption(request: PermissionRequestParams): Promise<No
     (option) => ({
       label: plain(option.name),
       option,
-      ...(option.rule && { detail: plain(option.rule) }),
+      ...(option.rule && { detail: quoted(option.rule) }),
     }),
   );
   const reject = optionOf(request, "reject_once");

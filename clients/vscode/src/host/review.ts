@@ -9,7 +9,7 @@ import { basename } from "node:path";
 import vscode = require("vscode");
 
 import type { PermissionEdit, PermissionRequestParams, ReviewedText } from "../generated/protocol";
-import { type Hunk, hunksOf, linesOf, showsAsProposed, withLineEnds, without } from "./hunks";
+import { type Hunk, hunksOf, linesOf, showsAsProposed, withLineEnds, without } from "../shared/hunks";
 import { allows, optionOf, type Permissions } from "./permissions";
 import { EDIT_SCHEME, type Texts } from "./texts";
 import { line } from "./words";

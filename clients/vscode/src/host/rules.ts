@@ -4,7 +4,7 @@ import vscode = require("vscode");
 import type { PermissionRule } from "../generated/protocol";
 import type { App } from "./app";
 import { folders } from "./settings";
-import { plain } from "./words";
+import { plain, quoted } from "./words";
 
 /** Show the rules; choosing one that was remembered forgets it. */
 export async function showRules(app: App): Promise<void> {
@@ -28,7 +28,7 @@ export async function showRules(app: App): Promise<void> {
   if (!chosen || id === undefined) return;
   const yes = "Forget";
   const sure = await vscode.window.showWarningMessage(
-    `Forget this answer? ${chosen.rule.words}`,
+    `Forget this answer? ${quoted(chosen.rule.words)}`,
     { modal: true },
     yes,
   );
@@ -38,7 +38,7 @@ export async function showRules(app: App): Promise<void> {
 function itemOf({ effect, rule, words, source, id }: PermissionRule): vscode.QuickPickItem {
   const icons = { allow: "check", ask: "question", deny: "circle-slash" };
   return {
-    label: `$(${icons[effect]}) ${plain(words)}`,
+    label: `$(${icons[effect]}) ${quoted(words)}`,
     description: id === undefined ? `${source} (changed in its file)` : source,
     detail: plain(rule),
   };

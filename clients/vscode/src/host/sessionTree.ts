@@ -36,6 +36,20 @@ const SILENT = new Set([
   "context_edit",
 ]);
 
+/** Who speaks in an entry, or what it holds, as a person says it. */
+const KINDS: Record<string, string> = {
+  user: "you",
+  assistant: "pi",
+  toolResult: "tool",
+  bashExecution: "your command",
+  branch_summary: "summary of a branch",
+  model_change: "model",
+  thinking_level_change: "thinking level",
+  active_tools_change: "tools",
+  session_info: "name",
+  context_edit: "shortened",
+};
+
 /** Strands of a flat list in which parents come before their children. */
 export function strandsOf(nodes: readonly TreeNode[]): Strand[] {
   const known = new Set(nodes.map(({ entryId }) => entryId));
@@ -148,7 +162,8 @@ export class SessionTree implements vscode.TreeDataProvider<Item>, vscode.Dispos
       node.preview || node.type,
       way ? (isActive ? Expanded : Collapsed) : None,
     );
-    const kind = node.role ?? node.type;
+    const type = node.role ?? node.type;
+    const kind = KINDS[type] ?? type.replaceAll("_", " ");
     const marks = [
       node.label && `“${node.label}”`,
       node.entryId === this.#leafId && "here",

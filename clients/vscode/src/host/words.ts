@@ -11,6 +11,11 @@ export function plain(text: string): string {
   return plainly(text).replace(/\$\(/g, "$\u200b(").replace(/\]\(/g, "]\u200b(");
 }
 
+/** Words with `code` in them, for where code looks like any word. */
+export function quoted(text: string): string {
+  return plain(text.replace(/`([^`]+)`/g, "“$1”"));
+}
+
 /** On one line, for a list: cut where it is longer than anybody reads there. */
 export function line(text: string, longest = 200): string {
   const words = plain(text.replace(/\s+/g, " ").trim());

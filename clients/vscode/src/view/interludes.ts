@@ -46,7 +46,9 @@ export class Interludes {
     const wait = delayMs >= 1_000 ? ` in ${Math.round(delayMs / 1_000)} s` : "";
     const text = `Trying again${wait} (${attempt} of ${maxAttempts})`;
     const group = { rows: [this.transcript.note("busy", text, errorMessage)] };
-    this.transcript.replace(this.retry ?? undefined, group);
+    // Below the reply that has just failed.
+    this.retryEnd();
+    this.transcript.add(group);
     this.retry = group;
   }
 

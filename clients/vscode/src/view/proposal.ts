@@ -1,4 +1,5 @@
 /** What a call that has not run yet would change, in the lines of a diff. */
+import { hunksOf } from "../shared/hunks";
 import type { DiffLine } from "./diff";
 import type { ToolRow } from "./rows";
 import { isRecord } from "./tools";
@@ -20,29 +21,28 @@ export function proposal(row: ToolRow): DiffLine[] {
   return typeof row.args.content === "string" ? between("", row.args.content) : [];
 }
 
-/** The lines in which two texts differ, as one change with a little around it. */
+/** The lines in which two texts differ, with a little around them. */
 export function between(before: string, after: string, numbered = true): DiffLine[] {
   const [old, next] = [linesOf(before), linesOf(after)];
-  let start = 0;
-  while (start < old.length && start < next.length && old[start] === next[start]) start++;
-  let end = 0;
-  while (end < old.length - start && end < next.length - start && old.at(-1 - end) === next.at(-1 - end))
-    end++;
   const lines: DiffLine[] = [];
-  const from = Math.max(0, start - CONTEXT);
-  const number = (line: number) => (numbered ? line + 1 : undefined);
   const put = (kind: DiffLine["kind"], text: string | undefined, oldAt?: number, newAt?: number) => {
     const line: DiffLine = { kind, text: text ?? "" };
-    if (oldAt !== undefined) line.old = oldAt;
-    if (newAt !== undefined) line.new = newAt;
+    if (numbered && oldAt !== undefined) line.old = oldAt + 1;
+    if (numbered && newAt !== undefined) line.new = newAt + 1;
     lines.push(line);
   };
-  for (let at = from; at < start; at++) put("same", old[at], number(at), number(at));
-  for (let at = start; at < old.length - end; at++) put("removed", old[at], number(at));
-  for (let at = start; at < next.length - end; at++) put("added", next[at], undefined, number(at));
-  for (let at = next.length - end; at < Math.min(next.length, next.length - end + CONTEXT); at++) {
-    put("same", next[at], undefined, number(at));
-  }
+  const hunks = hunksOf(old, next);
+  hunks.forEach(({ oldStart, oldEnd, newStart, newEnd }, index) => {
+    const [previous, following] = [hunks[index - 1], hunks[index + 1]];
+    const told = previous ? Math.min(previous.oldEnd + CONTEXT, oldStart) : 0;
+    const from = Math.max(told, oldStart - CONTEXT);
+    if (previous && from > told) put("hunk", "");
+    for (let at = from; at < oldStart; at++) put("same", old[at], at, at - oldStart + newStart);
+    for (let at = oldStart; at < oldEnd; at++) put("removed", old[at], at);
+    for (let at = newStart; at < newEnd; at++) put("added", next[at], undefined, at);
+    const end = Math.min(oldEnd + CONTEXT, following?.oldStart ?? old.length);
+    for (let at = oldEnd; at < end; at++) put("same", old[at], at, at - oldEnd + newEnd);
+  });
   return lines;
 }
 

@@ -127,7 +127,7 @@ export class App {
         this.showEmpty(message.sessions);
         break;
       case "refused":
-        this.refused(message.clientMessageId, message.error);
+        this.refused(message.clientMessageId, message.error, message.kind);
         break;
       case "handled":
         this.drafts.delete(message.clientMessageId);
@@ -191,12 +191,13 @@ export class App {
     this.schedule();
   }
 
-  private refused(clientMessageId: string, error: string): void {
+  private refused(clientMessageId: string, error: string, kind?: string): void {
     const draft = this.drafts.get(clientMessageId);
     this.drafts.delete(clientMessageId);
     this.conversation.refused(clientMessageId);
     if (draft) this.prompt.setDraft(draft, "prepend");
-    this.prompt.showError(error);
+    // A banner says what is missing and has buttons for it.
+    if (kind !== "modelRequired" && kind !== "authRequired") this.prompt.showError(error);
   }
 
   private bash(command: string, excludeFromContext: boolean): void {

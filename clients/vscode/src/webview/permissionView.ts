@@ -81,7 +81,7 @@ function choices(asked: Asked, host: Host, answer: (id: string, feedback?: strin
 function allowLabel(name: string, review: Asked["review"]): string {
   if (!review) return name;
   if (review.rejected > 0)
-    return `${name} ${review.hunks - review.rejected} of ${count(review.hunks, "hunk")}`;
+    return `${name} ${review.hunks - review.rejected} of ${count(review.hunks, "change")}`;
   return review.edited ? `${name} as edited` : name;
 }
 

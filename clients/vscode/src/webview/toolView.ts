@@ -197,12 +197,21 @@ function metaOf(row: ToolRow, waits: boolean): string {
     parts.push(`+${added} −${removed}`);
   }
   if (row.exitCode !== undefined && row.exitCode !== 0) parts.push(`exit ${row.exitCode}`);
-  if (row.phase === "failed" && row.exitCode === undefined) parts.push("failed");
+  if (row.phase === "failed" && row.exitCode === undefined)
+    parts.push(wasRejected(row) ? "rejected" : "failed");
   if (row.phase === "stopped") parts.push("stopped");
   if (row.durationMs !== undefined && row.durationMs >= 1_000) parts.push(duration(row.durationMs));
   return parts.join(" · ");
 }
 
 function wordOf(row: ToolRow, waits: boolean): string {
-  return waits ? "asks for permission" : row.phase;
+  if (waits) return "asks for permission";
+  return row.phase === "failed" && wasRejected(row) ? "rejected" : row.phase;
+}
+
+function wasRejected({ asked }: ToolRow): boolean {
+  const answer = asked?.outcome?.answer;
+  return (
+    asked?.request.options.some(({ name, kind }) => name === answer && kind.startsWith("reject")) ?? false
+  );
 }

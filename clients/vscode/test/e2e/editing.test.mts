@@ -72,7 +72,7 @@ scene(
     assert.equal(readFileSync(join(folder, "pump.txt"), "utf8"), `${TWENTY.join("\n")}\n`);
     await proposed.filter({ hasText: /^LINE.2$/ }).click();
     await window.run("pi: Reject the Change at the Cursor");
-    await chat.permission("pump.txt").getByRole("button", { name: "Allow 1 of 2 hunks" }).waitFor();
+    await chat.permission("pump.txt").getByRole("button", { name: "Allow 1 of 2 changes" }).waitFor();
     await window.run("pi: Accept Proposed Edit");
     await chat.text("Done.").waitFor();
     const wanted = both.map((line) => (line === "LINE 2" ? "line 2" : line));

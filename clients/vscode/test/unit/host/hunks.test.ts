@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { hunksOf, linesOf, showsAsProposed, withLineEnds, without } from "../../../src/host/hunks";
 import { standing } from "../../../src/host/review";
+import { hunksOf, linesOf, showsAsProposed, withLineEnds, without } from "../../../src/shared/hunks";
 
 test("lines keep their ends, and put together they are the text", () => {
   for (const text of ["", "a", "a\n", "a\r\nb\rc\nd", "\n\n", "\r\n", "a\n\nb"]) {

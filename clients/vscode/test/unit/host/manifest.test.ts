@@ -45,6 +45,12 @@ test("menus, keys, steps of the walkthrough and welcome texts name commands that
   );
 });
 
+test("titles and texts of the walkthrough are words alone, as VS Code draws no code in them", () => {
+  for (const { steps } of contributes.walkthroughs) {
+    for (const { title, description } of steps) assert.doesNotMatch(`${title} ${description}`, /`/);
+  }
+});
+
 test("every command of the palette has a key, or a place in a menu", () => {
   const keys = contributes.keybindings.map(({ command }: { command: string }) => command);
   const menus = Object.values(contributes.menus).flat() as { command: string }[];

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { line, plain } from "../../../src/host/words";
+import { line, plain, quoted } from "../../../src/host/words";
 
 test("what a model wrote becomes neither an icon nor a link", () => {
   assert.doesNotMatch(plain("echo $(pass)"), /\$\(/);
@@ -16,4 +16,8 @@ test("what does not print, or turns the text round, is seen", () => {
 test("in a list it is one line, cut at its end", () => {
   assert.equal(line("a\n  b\t c "), "a b c");
   assert.equal(line("x".repeat(300), 10), `${"x".repeat(9)}…`);
+});
+
+test("code among words is quoted where nothing draws it as code", () => {
+  assert.equal(quoted("the command `git log` and `ls *`"), "the command “git log” and “ls *”");
 });

@@ -64,6 +64,18 @@ test("a message that was not taken is given back with the reason", async () => {
   assert.equal(shown(root, ".prompt-error")[0]?.textContent, "There is no key for anthropic.");
 });
 
+test("a message that lacks a model is given back, and the banner alone says what is missing", async () => {
+  const { host, app, input, root } = await started({ type: "session", session: snapshot([]) });
+  type(input, "Hello");
+  press(input, "Enter");
+  const sent = host.posted.at(-1);
+  assert.ok(sent?.type === "send");
+  const error = "no model is configured";
+  app.take({ type: "refused", clientMessageId: sent.clientMessageId, error, kind: "modelRequired" });
+  assert.equal(input.value, "Hello");
+  assert.deepEqual(shown(root, ".prompt-error"), []);
+});
+
 test("the state of a run is seen: what waits, what goes on, what is asked, and what is wrong", async () => {
   const { root, host, input } = await started(...running());
   assert.deepEqual(

@@ -382,6 +382,23 @@ test("a failed reply that is retried says so until the retry ends", () => {
   assert.deepEqual(words(conversation), []);
 });
 
+test("a retry is told of below the reply that failed last", () => {
+  const conversation = beginning("s");
+  let seq = 0;
+  const apply = (event: AgentEvent) => conversation.apply({ sessionId: "s", seq: ++seq, event });
+  const retry = {
+    type: "auto_retry_start" as const,
+    maxAttempts: 3,
+    delayMs: 2_000,
+    errorMessage: "overloaded",
+  };
+  apply({ ...retry, attempt: 1 });
+  apply({ type: "diagnostic", severity: "error", message: "overloaded" });
+  apply({ ...retry, attempt: 2 });
+  assert.equal(words(conversation).at(-1), "busy: Trying again in 2 s (2 of 3)");
+  assert.equal(words(conversation).filter((each) => each.startsWith("busy")).length, 1);
+});
+
 test("the session's state follows its changes", () => {
   const conversation = new Conversation();
   conversation.load({ ...snapshot([]), state: state({ interrupted: true }) });

@@ -182,14 +182,14 @@ test("options of a kind that is not known are left out", () => {
   assert.doesNotMatch(card.textContent ?? "", /everywhere/);
 });
 
-test("edits can be reviewed, and the button says how many hunks are left", () => {
+test("edits can be reviewed, and the button says how many changes are left", () => {
   const request = recorded("permissions").permissions[0];
   assert.ok(request);
   const host = new NotedHost();
   const card = permissionView({ request, review: { hunks: 3, rejected: 1, edited: false } }, host);
   find(card, "Review").click();
   assert.deepEqual(host.posted, [{ type: "openReview", requestId: request.requestId }]);
-  find(card, "Allow 2 of 3 hunks");
+  find(card, "Allow 2 of 3 changes");
 });
 
 test("what an edit would change is shown as soon as it is known", () => {

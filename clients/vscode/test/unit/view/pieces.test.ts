@@ -143,6 +143,35 @@ test("a proposal shows the lines that would change, and two around them", () => 
   );
 });
 
+test("a proposal of several changes shows each by itself, and what lies far between them not", () => {
+  const before = Array.from({ length: 20 }, (_, at) => `${at + 1}\n`);
+  const after = before.map((line) => (["3\n", "6\n", "18\n"].includes(line) ? `new ${line}` : line));
+  after.splice(18, 1);
+  const lines = between(before.join(""), after.join(""));
+  assert.deepEqual(
+    lines.map((line) => `${line.kind} ${line.old ?? ""} ${line.new ?? ""} ${line.text}`.trim()),
+    [
+      "same 1 1 1",
+      "same 2 2 2",
+      "removed 3  3",
+      "added  3 new 3",
+      "same 4 4 4",
+      "same 5 5 5",
+      "removed 6  6",
+      "added  6 new 6",
+      "same 7 7 7",
+      "same 8 8 8",
+      "hunk",
+      "same 16 16 16",
+      "same 17 17 17",
+      "removed 18  18",
+      "removed 19  19",
+      "added  18 new 18",
+      "same 20 19 20",
+    ],
+  );
+});
+
 test("a text that looks like attachments over and over is read at once, and is none", () => {
   const closed = '<selection path="a">\nb\n</selection>';
   for (const stored of [

@@ -90,3 +90,8 @@ test("numbers are short", () => {
   assert.deepEqual([120, 3_400, 125_000].map(duration), ["120 ms", "3.4 s", "2 min 5 s"]);
   assert.equal(ago("2026-01-01T00:00:00Z", Date.parse("2026-01-01T03:10:00Z")), "3 h ago");
 });
+
+test("a duration is never told with sixty seconds", () => {
+  const told = [59_940, 59_960, 119_600, 125_000].map(duration);
+  assert.deepEqual(told, ["59.9 s", "1 min 0 s", "2 min 0 s", "2 min 5 s"]);
+});
