@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-FILE_SECONDS = 420
+FILE_SECONDS = 1200
 
 
 def environment(home: str, arguments: argparse.Namespace, nvim: str) -> dict[str, str]:

@@ -73,7 +73,7 @@ test("where events are missing for good, everybody draws anew", function(t)
 end)
 
 test("a snapshot taken while a run goes on fits what follows", function(t)
-  t:daemon({ { { repeatText = "word ", count = 400 }, { delayMs = 100 }, { text = "end" } } })
+  t:daemon({ { { repeatText = "word ", count = 400 }, { delayMs = 2000 }, { text = "end" } } })
   local session = t:session()
   local run
   session:prompt("Go.", nil, function(_, result)
@@ -369,7 +369,7 @@ test("a session that another Neovim writes is opened to look only, and goes on i
   t.eq(require("pi").session().readonly, false)
   t.ok(t:prompt(require("pi").session(), "And now?").text)
   other:stop()
-  other:wait(5000)
+  other:wait(60000)
 end)
 
 test("what the project brings along is told of once and counts when it is trusted", function(t)

@@ -3,7 +3,6 @@
 Owns the grid that ``nvim --embed`` draws. Waits have a deadline; what is asserted is the screen."""
 
 import html
-import os
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -13,7 +12,7 @@ from typing import Any
 import pynvim
 
 ROOT = Path(__file__).resolve().parents[2]
-DEADLINE_SECONDS = float(os.environ.get("PI_TEST_SECONDS", "30"))
+DEADLINE_SECONDS = 60.0
 SETTINGS = (
     "set statusline=%{&filetype} noswapfile shortmess+=F noshowmode noruler laststatus=0"
     " nomore termguicolors"

@@ -76,7 +76,7 @@ def test_a_conversation_stands_beside_the_text(stage: Stage) -> None:
 
 
 def test_a_reply_grows_while_it_is_written(stage: Stage) -> None:
-    screen = stage.open([text("Once upon"), {"delayMs": 600}, text(" a time")])
+    screen = stage.open([text("Once upon"), {"delayMs": 3000}, text(" a time")])
     ask(screen, "A story.")
     shown = screen.wait_for("Once upon$")
     assert "● working" in shown

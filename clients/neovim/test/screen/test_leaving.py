@@ -6,7 +6,7 @@ import time
 
 import pytest
 from conftest import Stage
-from screen import Screen
+from screen import DEADLINE_SECONDS, Screen
 
 LONG = [{"text": "Working on it."}, {"delayMs": 120_000}, {"text": " Done."}]
 
@@ -34,7 +34,7 @@ def gone(pid: int) -> bool:
 
 
 def wait_gone(*pids: int) -> None:
-    end = time.monotonic() + 20
+    end = time.monotonic() + DEADLINE_SECONDS
     while not all(gone(pid) for pid in pids):
         assert time.monotonic() < end, "a process outlived the editor"
         time.sleep(0.02)

@@ -22,9 +22,13 @@ def test_a_program_that_is_missing_is_told_on_the_screen(stage: Stage) -> None:
 
 def test_the_statusline_of_other_windows_follows_the_run(stage: Stage) -> None:
     stage.write("valve.txt", "The valve is red.\n")
-    screen = stage.open([{"text": "Hello."}, {"delayMs": 700}, {"text": "There."}])
+    wait = {"command": "while [ ! -e go ]; do sleep 0.05; done"}
+    screen = stage.open(
+        [{"toolCall": {"name": "bash", "arguments": wait}}], [{"text": "Hello there."}]
+    )
     screen.nvim.command("edit valve.txt")
     screen.lua("vim.o.laststatus = 2 vim.o.statusline = \"%f %{%v:lua.require'pi'.statusline()%}\"")
     screen.lua("require('pi').prompt({ message = 'Hello?' })")
     screen.wait_for(r"valve.txt pi: scripted · \d+% · running")
+    stage.write("go", "")
     screen.wait_for(r"valve.txt pi: scripted · \d+% · idle")
