@@ -52,6 +52,7 @@ export class App implements vscode.Disposable {
   readonly questions: Questions;
   readonly truth = new EditorTruth();
   readonly chats: Chats;
+  readonly #showing = new WeakMap<Chat, Promise<void>>();
 
   constructor(context: vscode.ExtensionContext) {
     this.context = context;
@@ -71,8 +72,19 @@ export class App implements vscode.Disposable {
     return this.sessions.get(this.chats.active?.sessionId);
   }
 
-  /** Show a session in a chat; without one the session it had, or the remembered one, or a new one. */
-  async show(chat: Chat, sessionId?: string): Promise<void> {
+  /**
+   * Show a session in a chat; without one the session it had, or the remembered one, or a new one.
+   *
+   * One after the other, so that what two want of a chat that has none yet is the same session.
+   */
+  show(chat: Chat, sessionId?: string): Promise<void> {
+    const next = () => this.#show(chat, sessionId);
+    const shown = (this.#showing.get(chat) ?? Promise.resolve()).then(next, next);
+    this.#showing.set(chat, shown);
+    return shown;
+  }
+
+  async #show(chat: Chat, sessionId: string | undefined): Promise<void> {
     const wanted = sessionId ?? chat.sessionId ?? this.#remembered(chat);
     try {
       const session = await this.#sessionFor(wanted);
@@ -304,6 +316,7 @@ export class App implements vscode.Disposable {
       } catch (error) {
         // One that never held a message has no file: another takes its place.
         if (!isRefusal(error, "sessionNotFound")) throw error;
+        this.log.info(`another session takes the place of ${wanted}, which has no file`);
       }
     }
     return this.create();

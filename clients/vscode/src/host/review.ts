@@ -64,6 +64,11 @@ export class Reviews implements vscode.Disposable {
         preserveFocus: options.preserveFocus,
         viewColumn: editorColumn(),
       });
+      // Meanwhile it may be over.
+      if (this.#open.get(requestId) !== sides) {
+        await this.#texts.discard(proposed);
+        return;
+      }
     }
     this.#tell(request, sides);
   }

@@ -83,7 +83,7 @@ scene(
       return text.includes("And then come home") && text;
     });
     assert.match(given, /Rather go east/);
-    assert.equal(await chat.queued("Rather go east").count(), 0);
+    await chat.queued("Rather go east").waitFor({ state: "detached" });
   },
 );
 

@@ -27,7 +27,9 @@ scene(
     const chat = await window.openChat();
     await chat.send("Say two in German");
     await chat.text("Done.").waitFor();
-    assert.equal((await window.lines(editor)).trimEnd(), "mine one\nzwei\nthree");
+    await until("the edit is in the document", async () => {
+      return (await window.lines(editor)).trimEnd() === "mine one\nzwei\nthree";
+    });
     assert.equal(readFileSync(join(folder, "pump.txt"), "utf8"), "one\ntwo\nthree\n");
     await editor.click();
     await window.page.keyboard.press("Control+Z");

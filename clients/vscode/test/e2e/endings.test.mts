@@ -1,6 +1,6 @@
 /** What ends and begins again: windows, daemons, and two of them on one session. */
 import assert from "node:assert/strict";
-import { chmodSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { stage } from "./rig/case.mts";
@@ -15,6 +15,14 @@ const onlyDaemon = async (find: () => { pid: number }[]) =>
     const [first, ...more] = find();
     return more.length === 0 ? first : undefined;
   });
+
+/** Another program than the daemon. */
+function program(server: Server, name: string, script: string): string {
+  const path = join(server.root, name);
+  writeFileSync(path, `#!/bin/sh\n${script}\n`);
+  chmodSync(path, 0o755);
+  return path;
+}
 
 scene("nothing is started before it is used", {}, async ({ window, server }) => {
   await window.status(/./).waitFor();
@@ -77,7 +85,7 @@ scene(
     const banner = chat.banner(/ended|crash/i);
     await banner.waitFor();
     await window.picture("crashed");
-    assert.deepEqual(server.daemons(), []);
+    await until("nothing is left of it", () => server.daemons().length === 0);
     await banner.getByRole("button", { name: /restart|start/i }).click();
     const interrupted = chat.banner(/interrupted/i);
     await interrupted.waitFor();
@@ -92,14 +100,95 @@ scene(
 );
 
 scene(
-  "a missing program is said, with a button that helps",
+  "a missing program is said, with a button that helps, and one that is named then is started at once",
   { settings: { "pi.program": "/nowhere/pi-rpc" } },
-  async ({ window }) => {
+  async ({ window, server }) => {
     const chat = await window.openChat();
     const said = chat.banner(/\/nowhere\/pi-rpc/);
     await said.waitFor();
     await window.picture("missing");
     assert.notEqual(await said.getByRole("button").count(), 0);
+    server.settings({});
+    await chat.begun();
+    await said.waitFor({ state: "detached" });
+  },
+);
+
+scene(
+  "a program that does not answer is told of, and started again when the person wants it",
+  {},
+  async ({ browser, server, folder }) => {
+    server.settings({ "pi.program": program(server, "silent", "exec sleep 3600") });
+    const other = await Window.open(browser, server, folder);
+    try {
+      const chat = await other.openChat();
+      const late = chat.banner(/has not answered yet/);
+      await late.waitFor();
+      await other.picture("silent");
+      server.settings({});
+      const again = late.getByRole("button", { name: "Start it again" });
+      // The settings arrive in their own time: until then it is the silent one that is started.
+      await until("the right one is started", async () => {
+        await again.click({ timeout: 10_000 }).catch(() => undefined);
+        return (await late.count()) === 0 && (await chat.root.getByTitle("Choose the model").isVisible());
+      });
+    } finally {
+      await other.close();
+    }
+  },
+);
+
+const edit = {
+  toolCall: { name: "edit", arguments: { path: "pump.txt", edits: [{ oldText: "one", newText: "two" }] } },
+};
+
+scene(
+  "a review is over when the daemon is killed, and nothing was written",
+  { files: { "pump.txt": "one\n" }, replies: [[{ text: "I count." }, edit], [{ text: "It goes on." }]] },
+  async ({ window, server, folder }) => {
+    const chat = await window.openChat();
+    await chat.send("Count on");
+    await chat.permission("pump.txt").waitFor();
+    await window.tab(/proposed by pi/).waitFor();
+    const { pid } = await onlyDaemon(() => server.daemons());
+    process.kill(pid, "SIGKILL");
+    const banner = chat.banner(/ended/);
+    await banner.waitFor();
+    await window.tab(/proposed by pi/).waitFor({ state: "detached" });
+    await chat.permission("pump.txt").waitFor({ state: "detached" });
+    assert.equal(readFileSync(join(folder, "pump.txt"), "utf8"), "one\n");
+    await banner.getByRole("button", { name: "Restart pi" }).click();
+    const interrupted = chat.banner(/interrupted/i);
+    await interrupted.waitFor();
+    await window.picture("killed-in-review");
+    await interrupted.getByRole("button", { name: /continue/i }).click();
+    await chat.permission("pump.txt").getByRole("button", { name: "Allow", exact: true }).click();
+    await chat.text("It goes on.").waitFor();
+    assert.equal(readFileSync(join(folder, "pump.txt"), "utf8"), "two\n");
+  },
+);
+
+scene(
+  "a session whose window was loaded anew while it asked can be continued",
+  {
+    replies: [
+      [{ text: "I make it." }, { toolCall: { name: "bash", arguments: { command: "touch made.txt" } } }],
+      [{ text: "It is made." }],
+    ],
+  },
+  async ({ window, folder }) => {
+    let chat = await window.openChat();
+    await chat.send("Make it");
+    await chat.permission("touch made.txt").waitFor();
+    await window.reload();
+    chat = await window.openChat();
+    await chat.text("I make it.").waitFor();
+    await chat.idle();
+    await window.picture("reloaded-while-asking");
+    await chat.send("Do make it");
+    await chat.permission("touch made.txt").getByRole("button", { name: "Allow", exact: true }).click();
+    await chat.text("It is made.").waitFor();
+    await until("it is made", () => existsSync(join(folder, "made.txt")));
   },
 );
 
@@ -118,6 +207,15 @@ scene(
       await other.text("I am the first answer.").waitFor();
       await other.banner(/another|locked|read.only/i).waitFor();
       await second.picture("locked");
+      await window.close();
+      await until("the first window's daemon has ended", () => server.daemons().length === 1);
+      await other
+        .banner(/another|locked|read.only/i)
+        .getByRole("button", { name: "Try again" })
+        .click();
+      await other.banner(/another|locked|read.only/i).waitFor({ state: "detached" });
+      await other.send("Second question");
+      await until("it is answered here", () => server.entries(folder).length >= 4);
     } finally {
       await second.close();
     }
@@ -128,7 +226,6 @@ scene(
   "a program that is too old is said to be, with its version",
   {},
   async ({ browser, server, folder }) => {
-    const old = join(server.root, "old-pi-rpc");
     const answer = JSON.stringify({
       jsonrpc: "2.0",
       id: 0,
@@ -138,12 +235,9 @@ scene(
         capabilities: { positionEncoding: "utf-16", pi: { methods: [], events: [] } },
       },
     });
-    writeFileSync(
-      old,
-      `#!/bin/sh\nread line\nprintf 'Content-Length: ${answer.length}\\r\\n\\r\\n%s' '${answer}'\ncat >/dev/null\n`,
-    );
-    chmodSync(old, 0o755);
-    server.settings({ "pi.program": old });
+    const head = `Content-Length: ${answer.length}\\r\\n\\r\\n`;
+    const script = `read line\nprintf '${head}%s' '${answer}'\ncat >/dev/null`;
+    server.settings({ "pi.program": program(server, "old", script) });
     const other = await Window.open(browser, server, folder);
     try {
       const chat = await other.openChat();

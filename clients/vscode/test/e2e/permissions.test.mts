@@ -72,12 +72,10 @@ scene(
     await chat.send("Make it");
     await chat.permission("hostname").waitFor();
     await window.hideChat();
-    const notification = window.notification(/hostname/);
-    await notification.waitFor();
+    await window.notification(/hostname/).waitFor();
     await window.picture("permission-notification");
-    await window.button(notification, "Allow").click();
-    const second = window.notification(/touch made\.txt/);
-    await window.button(second, "Allow").click();
+    await window.press(/hostname/, "Allow");
+    await window.press(/touch made\.txt/, "Allow");
     await until("the command ran", () => existsSync(join(folder, "made.txt")));
     await window.openChat();
     await chat.text("It is made.").waitFor();

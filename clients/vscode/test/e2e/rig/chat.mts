@@ -74,12 +74,15 @@ export class Chat {
     await this.root.getByRole("button", { name: "Stop (Escape)" }).waitFor({ state: "hidden" });
   }
 
-  /** The card of the tool call that has this in its title. */
+  /** The card of the first tool call that has this in its title. */
   tool(title: Text): Locator {
+    return this.#tools(title).first();
+  }
+
+  #tools(title: Text): Locator {
     return this.log
       .locator(".tool-row")
-      .filter({ has: this.root.locator(".tool-title").filter({ hasText: title }) })
-      .first();
+      .filter({ has: this.root.locator(".tool-title").filter({ hasText: title }) });
   }
 
   /** What a tool call has put out. */
@@ -94,7 +97,9 @@ export class Chat {
 
   /** The request for permission for this. */
   permission(text: Text): Locator {
-    return this.tool(text).getByRole("group", { name: /^Permission/ });
+    return this.#tools(text)
+      .getByRole("group", { name: /^Permission/ })
+      .first();
   }
 
   /** A notice above the prompt. */

@@ -181,7 +181,8 @@ export class Server {
     const files = readdirSync(sessions, { recursive: true, encoding: "utf8" })
       .filter((name) => name.endsWith(".jsonl"))
       .sort((one, other) => basename(one).localeCompare(basename(other)))
-      .map((name) => readFileSync(join(sessions, name), "utf8").trimEnd().split("\n"))
+      // What stands behind the last line end is just being written.
+      .map((name) => readFileSync(join(sessions, name), "utf8").split("\n").slice(0, -1))
       .filter(([header]) => JSON.parse(header ?? "{}").cwd === folder);
     return (files.at(-1) ?? []).slice(1).map((line) => JSON.parse(line) as Entry);
   }
@@ -202,10 +203,10 @@ export class Server {
   }
 
   /** End it as a service manager would, and say what of it is still there. */
-  async end(patience = 15_000): Promise<Process[]> {
+  async end(): Promise<Process[]> {
     this.#process?.kill("SIGTERM");
     try {
-      await until("nothing of it is left", () => this.processes().length === 0, patience);
+      await until("nothing of it is left", () => this.processes().length === 0);
     } catch {
       return this.processes();
     }

@@ -1,8 +1,8 @@
 /** Waiting: on a condition, with a deadline, and never on the clock alone. */
 import { setTimeout as pause } from "node:timers/promises";
 
-/** How long anything in a window may take, in ms, on a machine of two cores with other things to do. */
-export const PATIENCE = 60_000;
+/** How long anything in a window may take, in ms: after that it hangs, whatever else the machine has to do. */
+export const PATIENCE = 120_000;
 
 /**
  * The first value of `probe` that is neither undefined, null nor false.

@@ -28,8 +28,8 @@ export interface Look {
   height?: number;
 }
 
-/** What takes the focus closes the palette: then it is opened again. */
-const SOON = { timeout: 10_000 };
+/** What takes the focus closes a palette, and notifications go by themselves: then they are opened again. */
+const SOON = { timeout: 20_000 };
 
 export class Window {
   readonly page: Page;
@@ -82,11 +82,13 @@ export class Window {
       await this.page.locator(".quick-input-widget input").first().fill(`>${title}`, SOON);
       // The palette is not filled again when commands come later, as they do in a window that is just loaded.
       await this.page.locator(".quick-input-list .monaco-list-row").first().waitFor(SOON);
-      if (await entry.isVisible()) return true;
+      if (await entry.isVisible()) {
+        await entry.click(SOON);
+        return true;
+      }
       await this.page.keyboard.press("Escape");
       return false;
     });
-    await entry.click();
   }
 
   /** Show the chat in the side bar. */
@@ -104,12 +106,12 @@ export class Window {
 
   /** Open a file of the folder in an editor. */
   async openFile(name: string): Promise<Locator> {
-    await this.page.keyboard.press("Control+P");
-    const input = this.page.locator(".quick-input-widget input").first();
-    await input.waitFor();
-    await input.fill(name);
-    await this.page.locator(".quick-input-list .monaco-list-row").filter({ hasText: name }).first().waitFor();
-    await this.page.keyboard.press("Enter");
+    await until(`${name} is chosen`, async () => {
+      await this.page.keyboard.press("Control+P");
+      await this.page.locator(".quick-input-widget input").first().fill(name, SOON);
+      await this.picked(name).click(SOON);
+      return true;
+    });
     const editor = this.page.locator(`.editor-instance [data-uri$='/${name}']`).first();
     await editor.waitFor();
     return editor;
@@ -117,8 +119,11 @@ export class Window {
 
   /** Go on with the session that this is said of. */
   async resume(text: string | RegExp): Promise<void> {
-    await this.run("pi: Resume Session…");
-    await this.picked(text).click();
+    await until("the session is chosen", async () => {
+      await this.run("pi: Resume Session…");
+      await this.picked(text).click(SOON);
+      return true;
+    });
   }
 
   /** A choice of the picker that is open. */
@@ -134,12 +139,21 @@ export class Window {
       .first();
   }
 
-  /** A button of a notification. */
-  button(notification: Locator, label: string): Locator {
-    return notification
+  /** Press a button of the notification that says this. */
+  async press(text: string | RegExp, label: string): Promise<void> {
+    const button = this.notification(text)
       .locator(".notification-list-item-buttons-container a, .monaco-button")
       .filter({ hasText: label })
       .first();
+    await until(`${label} is pressed`, async () => {
+      try {
+        await button.click(SOON);
+      } catch (error) {
+        await this.run("Notifications: Show Notifications");
+        throw error;
+      }
+      return true;
+    });
   }
 
   /** An entry of the status bar. */
