@@ -11,6 +11,8 @@ local UPGRADE =
 M.HANDSHAKE_MS = 60000
 -- More deaths than these within the time, and it is started again only when somebody wants something.
 local DEATHS, WITHIN_MS = 4, 180000
+---A log that has grown beyond so many bytes is put aside when a daemon is started.
+local MOST_LOG = 1024 * 1024
 
 ---@class pi.Attached what a session has for the daemon
 ---@field id string
@@ -216,6 +218,9 @@ function M.start(callback)
   end
   vim.fn.mkdir(vim.fs.dirname(M.log_file()), "p")
   log_size = math.max(0, vim.fn.getfsize(M.log_file()))
+  if log_size > MOST_LOG and vim.uv.fs_rename(M.log_file(), M.log_file() .. ".old") then
+    log_size = 0
+  end
   local ok, started
   ok, started = pcall(rpc.start, command(), require("pi.config").get().env, {
     notification = function(method, params)

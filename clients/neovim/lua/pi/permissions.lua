@@ -29,6 +29,9 @@ function M.details(params)
       add(
         ("--- %s\n+++ %s"):format(edit.isNew and "/dev/null" or vim.uri_to_fname(edit.uri), vim.uri_to_fname(edit.uri))
       )
+      if require("pi.review").lacks_original(edit) then
+        add("(what is there now is no text, or too large to be shown)")
+      end
       add((diff(edit.oldText or "", edit.newText):gsub("\n$", "")))
     end
   elseif type(params.args) == "table" and type(params.args.command) == "string" then

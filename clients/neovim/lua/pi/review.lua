@@ -140,7 +140,8 @@ local function open_tab(review, edit, number)
   vim.bo[right].modified = false
   vim.cmd("tab sbuffer " .. left)
   review.tabs[#review.tabs + 1] = vim.api.nvim_get_current_tabpage()
-  bar(0, ("original of %s"):format(edit.isNew and "a new file" or name))
+  local of = edit.isNew and "a new file" or name
+  bar(0, ("original of %s%s"):format(of, M.lacks_original(edit) and " (no text, or too large to be shown)" or ""))
   vim.cmd.diffthis()
   vim.cmd("rightbelow vertical sbuffer " .. right)
   vim.cmd.diffthis()
@@ -167,6 +168,13 @@ local function open_tab(review, edit, number)
     end,
   })
   review.panes[#review.panes + 1] = { uri = edit.uri, proposed = edit.newText, buffer = right }
+end
+
+---Whether there is something that the daemon does not show: it is no text, or too large.
+---@param edit pi_rpc.PermissionEdit
+---@return boolean
+function M.lacks_original(edit)
+  return not edit.isNew and edit.oldText == nil
 end
 
 ---@param question pi.Question

@@ -46,6 +46,19 @@ test("a daemon that cannot begin is told of with its last words", function(t)
   t.ok(not require("pi.daemon").running())
 end)
 
+test("a log that has grown large is put aside", function(t)
+  t:daemon({})
+  local log = require("pi.daemon").log_file()
+  vim.fn.mkdir(vim.fs.dirname(log), "p")
+  vim.fn.writefile({ ("x"):rep(1024 * 1024) }, log)
+  t:after(function()
+    vim.fn.delete(log .. ".old")
+  end)
+  t:session()
+  t.eq(vim.fn.getfsize(log .. ".old"), 1024 * 1024 + 1)
+  t.ok(vim.fn.getfsize(log) < 1024)
+end)
+
 ---A daemon of ours: greets with a version, and answers anything else with a body as it stands.
 local function pretended(t, version, body)
   local program = t:write(

@@ -51,6 +51,16 @@ test("what does not print or turns text round is spelled out", function(t)
   t.eq(plain.line(("x"):rep(50), 10), ("x"):rep(9) .. "…")
 end)
 
+test("what an edit would replace is said to be there where it cannot be shown", function(t)
+  local function lines(edit)
+    edit = vim.tbl_extend("error", { uri = "file:///engine/a.txt", newText = "new\n" }, edit)
+    return table.concat(require("pi.permissions").details({ edits = { edit } }), "\n")
+  end
+  t.match(lines({}), "is no text, or too large to be shown")
+  t.eq(lines({ isNew = true }):find("shown", 1, true), nil)
+  t.eq(lines({ oldText = "old\n" }):find("shown", 1, true), nil)
+end)
+
 test("a line is cut by its cells, of which some characters take two", function(t)
   local plain = require("pi.plain")
   t.eq(plain.line(("漢"):rep(30), 10), ("漢"):rep(4) .. "…")
