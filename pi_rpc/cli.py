@@ -164,13 +164,16 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     return arguments
 
 
-def _add_session_options(parser: argparse.ArgumentParser, default: str | None = None) -> None:
-    """``default`` suppressed: what was said before the command holds."""
+def _add_session_options(
+    parser: argparse.ArgumentParser, default: str | None = None, *, mode: str = "ask"
+) -> None:
+    """``default`` suppressed: what was said before the command holds. ``mode``: which permission
+    mode there is where none is named, in words."""
     parser.add_argument(
         "--permission-mode",
         default=default,
         choices=_PERMISSION_MODES,
-        help="what sessions may do (default: ask)",
+        help=f"what sessions may do (default: {mode})",
     )
     parser.add_argument(
         "--tools",
@@ -198,7 +201,8 @@ def _add_commands(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     run = commands.add_parser("run", help="run one prompt and print the answer")
     add_run_options(run, _THINKING_LEVELS)
-    _add_session_options(run, argparse.SUPPRESS)
+    unnamed = "readonly where there is no terminal, else ask"
+    _add_session_options(run, argparse.SUPPRESS, mode=unnamed)
     _add_log_options(run, argparse.SUPPRESS)
     demo = commands.add_parser("demo", help="see it work: a model reads a file with a tool")
     demo.add_argument("--install", action="store_true", help="install the embedded model first")

@@ -39,7 +39,7 @@ def add_run_options(run: argparse.ArgumentParser, thinking_levels: Sequence[str]
     )
     run.add_argument("--system-prompt", metavar="TEXT", help="in place of ours")
     run.add_argument("--append-system-prompt", metavar="TEXT", help="in addition to it")
-    for effect, what in (("allow", "need not be asked"), ("deny", "are refused")):
+    for effect, what in (("allow", "are made unasked"), ("deny", "are refused")):
         run.add_argument(
             f"--{effect}",
             action="append",

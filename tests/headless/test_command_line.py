@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from pi_rpc.cli import parse
 from tests.e2e.editor import DEADLINE_S
 
 
@@ -29,6 +30,18 @@ def test_a_working_directory_that_is_gone_is_a_usage_error_that_says_so(
     assert (done.returncode, done.stdout) == (2, b"")
     expected = b"pi-rpc: there is no working directory (No such file or directory): cd to one\n"
     assert done.stderr == expected
+
+
+def test_the_help_of_run_says_which_mode_it_has_where_nobody_watches(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for argv, default in (
+        (["run", "--help"], "(default: readonly where there is no terminal, else ask)"),
+        (["--help"], "(default: ask)"),
+    ):
+        with pytest.raises(SystemExit):
+            parse(argv)
+        assert default in " ".join(capsys.readouterr().out.split())
 
 
 def test_no_module_of_the_working_directory_stands_in_for_one_that_a_command_starts(
