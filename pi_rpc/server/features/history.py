@@ -12,7 +12,6 @@ async def handle_events(connection: Connection, request: Request) -> SessionEven
     """Numbers of another epoch say nothing here: nothing is repeated."""
     params = decode_params(SessionEventsParams, request.params)
     hosted = await connection.session(params.session_id)
-    assert connection.events is not None
     if params.epoch and params.epoch != hosted.epoch:
         return SessionEventsResult(
             events=[],

@@ -13,8 +13,6 @@ __all__ = ["HANDLERS"]
 async def handle_stats(connection: Connection, request: Request) -> s.ServerStatsResult:
     """As of now; whatever the params."""
     del request
-    assert connection.peer is not None
-    assert connection.events is not None
     statistics = connection.statistics
     resident = resident_bytes()
     loaded = {hosted.id for hosted in connection.host.sessions}

@@ -106,7 +106,6 @@ async def handle_state(connection: Connection, request: Request) -> SessionState
     params = decode_params(r.SessionStateParams, request.params)
     hosted = await connection.session(params.session_id)
     live = "live" in (params.include or ())
-    assert connection.questions is not None
     requests = connection.questions.live(hosted.id)
     return session_state(hosted, connection.last_seq(hosted), live=live, requests=requests)
 
