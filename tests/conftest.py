@@ -4,6 +4,18 @@ import os
 import signal
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# A change is not to fail for what chance has found elsewhere, nor for a machine that is busy.
+# `--hypothesis-profile default` looks for what nobody has seen yet.
+settings.register_profile(
+    "the same everywhere",
+    derandomize=True,
+    database=None,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("the same everywhere")
 
 # What runs on this machine's ports is nothing a test may depend on; processes inherit it.
 os.environ["PI_RPC_LOCAL_SERVERS"] = "off"

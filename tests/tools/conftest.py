@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from hypothesis import settings
 
 from pi_rpc.agent.ports import FileSystem, Shell, ToolContext
 from pi_rpc.agent.tool import AgentTool, ToolResult
@@ -13,10 +12,6 @@ from pi_rpc.llm.abort import AbortController, AbortSignal
 from pi_rpc.tools._local_files import LocalFiles
 
 Call = Callable[..., Awaitable[ToolResult]]
-
-# How long an example takes says nothing on a machine that others use too.
-settings.register_profile("untimed", deadline=None)
-settings.load_profile("untimed")
 
 
 @pytest.fixture
