@@ -15,7 +15,7 @@ _PAGE = _HERE.parents[1] / "docs" / "front-doors.md"
 _BEGIN, _END = "<!-- table of ACP -->\n", "<!-- end of the table of ACP -->\n"
 
 _WIRE = (
-    *("client.py", "test_turns.py", "test_sessions.py", "test_editors.py", "test_ends.py"),
+    *("client.py", "test_turns.py", "test_sessions.py", "test_editors.py"),
     *("test_any_order.py", "test_start.py"),
 )
 _CLIENTS = {
