@@ -105,14 +105,27 @@ function M.file(path)
   return { type = "file", uri = vim.uri_from_fname(vim.fs.normalize(vim.fn.fnamemodify(path, ":p"))) }
 end
 
+---A path as it stands behind an `@`, and back: a space in it would end it.
+---@param path string
+---@return string
+function M.escaped(path)
+  return (path:gsub(" ", "\\ "))
+end
+
+---@param word string
+---@return string
+function M.unescaped(word)
+  return (word:gsub("\\ ", " "))
+end
+
 ---The files that a text mentions as `@path`, `@path:12` or `@path:12-20`.
 ---@param text string
 ---@param cwd string
 ---@return table[] attachments
 function M.mentioned(text, cwd)
   local found, seen = {}, {}
-  for before, word in ("\n" .. text):gmatch("([%s(])@([^%s]+)") do
-    local path = word:gsub("[%.,;:!?)]+$", "")
+  for before, word in ("\n" .. text:gsub("\\ ", "\1")):gmatch("([%s(])@([^%s]+)") do
+    local path = word:gsub("\1", " "):gsub("[%.,;:!?)]+$", "")
     local name, first, last = path:match("^(.-):(%d+)%-?(%d*)$")
     local full = vim.fs.normalize(name or path)
     if not vim.startswith(full, "/") then

@@ -3,6 +3,8 @@
 ---Asks the daemon while a word is typed, and offers what it answers. The omnifunc, which completion plugins use as they
 ---use any, gives what was answered last and never waits: an editor that waits there cannot change any text meanwhile,
 ---not for the agent either.
+local attachments = require("pi.attachments")
+
 local M = {}
 
 local LIMIT = 50
@@ -18,7 +20,7 @@ function M.target(line, row)
   if slash then
     return "command", slash - 1, line:sub(slash)
   end
-  local at = (" " .. line):match("[%s(]@()%S*$")
+  local at = (" " .. line:gsub("\\ ", "\1\1")):match("[%s(]@()%S*$")
   if at then
     return "file", at - 2, line:sub(at - 1)
   end
@@ -34,11 +36,11 @@ local SOURCES = {
   file = {
     method = "file/search",
     params = function(base)
-      return { query = base, limit = LIMIT }
+      return { query = attachments.unescaped(base), limit = LIMIT }
     end,
     items = function(result)
       return vim.tbl_map(function(file)
-        return { word = file.path, menu = file.kind == "directory" and "directory" or nil }
+        return { word = attachments.escaped(file.path), menu = file.kind == "directory" and "directory" or nil }
       end, result.files)
     end,
   },

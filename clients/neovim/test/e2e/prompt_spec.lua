@@ -243,6 +243,7 @@ end)
 test("a completion plugin that asks the omnifunc gets the files that were found", function(t)
   t:write("src/valve.lua", "")
   t:write("src/boiler.lua", "")
+  t:write("src/valve parts.lua", "")
   local chat, session = chat_of(t, {})
   local answered
   local request = session.request
@@ -266,6 +267,7 @@ test("a completion plugin that asks the omnifunc gets the files that were found"
     return answered
   end)
   t.eq(omnifunc(0, "valv")[1].word, "src/valve.lua")
+  t.eq(omnifunc(0, "valv")[2].word, [[src/valve\ parts.lua]])
   t.eq(omnifunc(0, "valve")[1].word, "src/valve.lua")
 end)
 

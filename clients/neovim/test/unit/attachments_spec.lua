@@ -75,6 +75,15 @@ test("files that a text mentions are attached once, with the lines it names, and
   t.eq(mentioned("@" .. t.project .. "/src/a.lua?"), { "src/a.lua" })
 end)
 
+test("a space in the name of a file that is mentioned stands behind a backslash", function(t)
+  t:write("my notes/a b.txt", "")
+  local found = attachments().mentioned([[See @my\ notes/a\ b.txt:2, please.]], t.project)
+  t.eq(vim.tbl_map(attachments().label, found), { "my notes/a b.txt:2" })
+  t.eq(attachments().mentioned("See @my notes/a b.txt", t.project), {})
+  t.eq(attachments().escaped("my notes/a b.txt"), [[my\ notes/a\ b.txt]])
+  t.eq({ require("pi.completion").target([[see @my\ no]], 2) }, { "file", 5, [[my\ no]] })
+end)
+
 -- Links in a chat ------------------------------------------------------------
 
 local function link(t, line, at)
