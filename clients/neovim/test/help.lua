@@ -127,8 +127,8 @@ section("THE CHAT AND ITS PROMPT", "pi-chat")
 for _, text in ipairs({
   "The prompt is a buffer of any number of lines. `@file` (also `@file:12-20`, a space as `\\ `) attaches a file,"
     .. " `/name` calls a template, a skill or a command of an extension; both are offered while they are"
-    .. " typed, and completed by 'omnifunc' (|i_CTRL-X_CTRL-O|), which completion plugins can use. `!command` runs a command of yours whose"
-    .. " output the model reads, `!!command` one whose output it does not.",
+    .. " typed, and completed by 'omnifunc' (|i_CTRL-X_CTRL-O|), which completion plugins can use. `!command` runs"
+    .. " a command of yours whose output the model reads, `!!command` one whose output it does not.",
   "<CR> sends; while a run goes on it steers, and <M-CR> sends for when the run is done. What waits stands below the"
     .. " prompt. <C-c> stops the run and gives back what waits. <C-j> makes a new line in Insert mode. <Up> in the"
     .. " first line and <Down> in the last go through what was said before. All of them are options"
