@@ -122,7 +122,9 @@ def test_the_command_tells_the_runner_and_quotes_what_is_in_the_log(
     assert b"\n::error title=pi-rpc%3A exit code 2::" in lost.stderr
 
 
-@pytest.mark.parametrize("options", [(), ("--log-level", "info")], ids=["", "--log-level"])
+@pytest.mark.parametrize(
+    "options", [(), ("--log-level", "info")], ids=["as it comes", "with a level"]
+)
 def test_a_line_of_the_log_is_no_command_of_the_runner(
     tmp_path: Path, options: tuple[str, ...]
 ) -> None:
