@@ -121,7 +121,9 @@ async def _ask(called: _Called) -> Any:
     path = await connection.telling.write("ask", text)
     connection.asks[path.as_uri()] = called.arguments
     connection.start_soon(_until_saved, called, path)
-    await connection.telling.show(path, f"Write what you want to ask pi into {path} and save it.")
+    instead = f"Write what you want to ask pi into {path} and save it."
+    # An editor that waits for the answer may show nothing before it has come.
+    connection.start_soon(connection.telling.show, path, instead)
     return {"uri": path.as_uri()}
 
 

@@ -129,6 +129,16 @@ def test_a_question_is_written_in_a_document_and_sent_from_there(tmp_path: Path)
     assert "Write it here" not in said
 
 
+def test_an_editor_that_shows_nothing_while_it_waits_is_answered_first(tmp_path: Path) -> None:
+    with lsp(tmp_path, [[say("Yes.")]]) as editor:
+        editor.answers["window/showDocument"] = lambda params: NotImplemented
+        asked = editor.command("pi.ask")["uri"]
+        assert editor.command("pi.prompt", {"text": "go", "wait": True})["text"] == "Yes."
+        # Nothing has been given up in the meantime.
+        assert [each["message"] for each in editor.all("window/showMessage")] == ["Yes."]
+        assert editor.called("window/showDocument")["uri"] == asked
+
+
 def test_a_question_is_sent_when_it_is_saved_by_an_editor_that_says_nothing_of_it(
     tmp_path: Path,
 ) -> None:
