@@ -135,10 +135,15 @@ async def _until_saved(called: _Called, path: Path) -> None:
             written = await run_blocking(on_disk, path)
             text = _question(written or "")
             if text and path.as_uri() in called.connection.asks:
-                try:
-                    await _asked(called, path.as_uri(), text)
-                except (HarnessError, ProtocolError, RpcError) as error:
-                    called.connection.telling.message(s.ERROR, error.message)
+                await _tell_failure(called, _asked, path.as_uri(), text)
+
+
+async def _tell_failure(called: _Called, function: Callable[..., Any], *arguments: Any) -> None:
+    """Do something beside the requests; nobody else hears of it if it fails."""
+    try:
+        await function(called, *arguments)
+    except (HarnessError, ProtocolError, RpcError) as error:
+        called.connection.telling.message(s.ERROR, error.message)
 
 
 async def _send(called: _Called) -> s.Done:
@@ -350,11 +355,18 @@ async def _new_session(called: _Called) -> s.Done:
 
 
 async def _pick_model(called: _Called) -> Any:
-    connection = called.connection
-    hosted = await connection.session()
-    services, harness = connection.services, hosted.harness
+    hosted = await called.connection.session()
     called.request.started()
-    wanted = called.arguments.text or None
+    if called.waits or called.arguments.text:
+        return await _picked_model(called, hosted)
+    # A question of ours: an editor that waits for the answer may not show it before.
+    called.connection.start_soon(_tell_failure, called, _picked_model, hosted)
+    return s.Done(session_id=hosted.id)
+
+
+async def _picked_model(called: _Called, hosted: HostedSession) -> Any:
+    connection, wanted = called.connection, called.arguments.text or None
+    services, harness = connection.services, hosted.harness
     if wanted is None:
         current = harness.configuration.model
         offered = [current.ref] if current is not None else []

@@ -428,11 +428,22 @@ def test_what_an_extension_asks_is_asked_in_messages(tmp_path: Path) -> None:
 def test_a_model_is_picked_by_name_or_from_a_message(tmp_path: Path) -> None:
     with lsp(tmp_path, [[say("ok")]]) as editor:
         editor.answers["window/showMessageRequest"] = lambda params: params["actions"][0]
-        picked = editor.command("pi.pickModel")
+        wait = {"wait": True}
+        picked = editor.command("pi.pickModel", wait)
         assert picked["model"].startswith("scripted/")
         assert editor.command("pi.pickModel", picked["model"])["model"] == picked["model"]
         editor.answers["window/showMessageRequest"] = lambda params: None
-        assert editor.command("pi.pickModel") is None
+        assert editor.command("pi.pickModel", wait) is None
+
+
+def test_which_model_is_asked_once_the_command_is_answered(tmp_path: Path) -> None:
+    with lsp(tmp_path) as editor:
+        editor.answers["window/showMessageRequest"] = lambda params: NotImplemented
+        assert list(editor.command("pi.pickModel")) == ["sessionId"]
+        editor.called("window/showMessageRequest")
+        asked = editor.frames[-1]
+        editor.send(id=asked["id"], result=asked["params"]["actions"][0])
+        assert editor.called("window/showMessage")["message"].startswith("pi uses ")
 
 
 def test_a_new_session_begins_with_nothing_and_compacting_nothing_says_so(tmp_path: Path) -> None:
