@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { stage } from "./rig/case.mts";
+import { writeLongSession } from "./rig/long.mts";
 import { until } from "./rig/until.mts";
 import type { Window } from "./rig/window.mts";
 
@@ -264,6 +265,60 @@ scene(
       const files = readdirSync(server.agentDir, { recursive: true, encoding: "utf8" });
       return files.some((name) => name.includes(".trash") && name.endsWith(".jsonl"));
     });
+  },
+);
+
+scene(
+  "of more than a hundred sessions the newest are listed, and any is found by its words",
+  {},
+  async (stage) => {
+    const { window, server, folder } = stage;
+    for (let number = 1; number <= 120; number++) {
+      writeLongSession(server.agentDir, folder, 4, 100, `About pump number ${number}.`);
+    }
+    const chat = await window.openChat();
+    await chat.begun();
+    await window.run("pi: Resume Session…");
+    await window.picked(/About pump/).waitFor();
+    await window.picture("sessions");
+    for (const number of [7, 113]) {
+      await window.page.locator(".quick-input-widget input:visible").first().fill(`number ${number}.`);
+      await window.picked(`About pump number ${number}.`).waitFor();
+    }
+    await window.picked("About pump number 113.").click();
+    await chat.text("About pump number 113.").waitFor();
+  },
+);
+
+scene(
+  "what was changed since is left as it is when a run is undone, and can be undone later",
+  {
+    settings: { "pi.permissionMode": "edits" },
+    files: { "pump.txt": "one\n", "valve.txt": "one\n" },
+    replies: [
+      ["pump.txt", "valve.txt"].map((path) => ({
+        toolCall: { name: "edit", arguments: { path, edits: [{ oldText: "one", newText: "two" }] } },
+      })),
+      [{ text: "Done." }],
+    ],
+  },
+  async ({ window, folder }) => {
+    const text = (name: string) => readFileSync(join(folder, name), "utf8");
+    const chat = await window.openChat();
+    await chat.send("Count on");
+    await chat.text("Done.").waitFor();
+    await chat.idle();
+    writeFileSync(join(folder, "valve.txt"), "mine\n");
+    const undo = chat.log.getByRole("button", { name: "Undo", exact: true });
+    await undo.click();
+    await button(window, "Restore").click();
+    await window.notification(/Left as they are: valve\.txt/).waitFor();
+    assert.deepEqual([text("pump.txt"), text("valve.txt")], ["one\n", "mine\n"]);
+    writeFileSync(join(folder, "valve.txt"), "two\n");
+    await undo.click();
+    await button(window, "Restore").click();
+    await until("the rest is put back", () => text("valve.txt") === "one\n");
+    assert.equal(text("pump.txt"), "one\n");
   },
 );
 

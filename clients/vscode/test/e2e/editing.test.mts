@@ -1,6 +1,6 @@
 /** Edits: into open documents, where they are undone as any edit is, and reviewed before they are made. */
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { stage } from "./rig/case.mts";
 import { until } from "./rig/until.mts";
@@ -81,5 +81,37 @@ scene(
     assert.equal(readFileSync(join(folder, "pump.txt"), "utf8"), `${wanted.join("\n")}\n`);
     const result = server.entries(folder).find(({ message }) => message?.role === "toolResult");
     assert.notEqual(result?.message?.isError, true);
+  },
+);
+
+const NOTEBOOK = JSON.stringify({
+  cells: [{ cell_type: "code", source: ["a = 1"], metadata: {}, outputs: [], execution_count: null }],
+  metadata: {},
+  nbformat: 4,
+  nbformat_minor: 5,
+});
+
+scene(
+  "a notebook is reviewed as the text that it is, and what is in another encoding is not touched",
+  {
+    files: { "pump.ipynb": NOTEBOOK },
+    replies: [[edit("valve.txt", "two", "zwei"), edit("pump.ipynb", "a = 1", "a = 2")], [{ text: "Done." }]],
+  },
+  async ({ window, folder, server }) => {
+    const foreign = Buffer.from("\ufeffone\r\ntwo\r\n", "utf16le");
+    writeFileSync(join(folder, "valve.txt"), foreign);
+    const chat = await window.openChat();
+    await chat.send("Count on");
+    await chat.permission("pump.ipynb").waitFor();
+    const proposed = window.page.locator(".monaco-diff-editor .modified .view-line");
+    await proposed.filter({ hasText: /a.=.2/ }).waitFor();
+    await window.picture("review-notebook");
+    await window.run("pi: Accept Proposed Edit");
+    await chat.text("Done.").waitFor();
+    await window.tab(/proposed by pi/).waitFor({ state: "detached" });
+    assert.equal(readFileSync(join(folder, "pump.ipynb"), "utf8"), NOTEBOOK.replace("a = 1", "a = 2"));
+    assert.deepEqual(readFileSync(join(folder, "valve.txt")), foreign);
+    const results = server.entries(folder).filter(({ message }) => message?.role === "toolResult");
+    assert.match(JSON.stringify(results), /valve\.txt is not UTF-8 text/);
   },
 );

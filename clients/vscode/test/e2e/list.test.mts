@@ -15,7 +15,10 @@ declare const bench: {
   scroll(selector: string, step: number): Promise<number>;
   write(size?: number): Promise<void>;
   posted: { type: string }[];
-  scenes: { snapshot(messages: unknown[]): { messages: { hasMore: boolean } }; user(text: string): unknown };
+  scenes: {
+    snapshot(messages: unknown[], more?: unknown): { messages: { hasMore: boolean } };
+    user(text: string): unknown;
+  };
 };
 
 const PAGE = join(import.meta.dirname, "../bench/out/index.html");
@@ -184,4 +187,29 @@ test("a request that is out of sight is named above the prompt box, and shown fr
     await settled(page);
     assert.match((await page.evaluate(() => document.activeElement?.textContent)) ?? "", /^Allow/);
     assert.ok(await page.evaluate(() => document.activeElement?.closest(".asked") !== null));
+  }));
+
+test("the end is still seen when the daemon has gone and come back", () =>
+  withPage("chat", async (page) => {
+    await page.evaluate(async () => {
+      const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));
+      const messages = Array.from({ length: 60 }, (_, at) =>
+        bench.scenes.user(`Question ${at}\nof two lines`),
+      );
+      bench.say({ type: "session", session: bench.scenes.snapshot(messages) });
+      await bench.write(2_000);
+      bench.say({ type: "gone" });
+      const actions = [{ id: "restart", label: "Restart pi" }];
+      const banner = { id: "daemon", severity: "error", text: "pi-rpc ended unasked.", actions };
+      bench.say({ type: "banners", banners: [banner] });
+      await frame();
+      bench.say({ type: "banners", banners: [] });
+      await frame();
+      // What was being written is lost.
+      bench.say({ type: "session", session: bench.scenes.snapshot(messages, { interrupted: true }) });
+    });
+    await page.getByText("This session was interrupted").waitFor();
+    await settled(page);
+    assert.ok((await toEnd(page)) < 2);
+    await page.getByText("Question 59").waitFor();
   }));

@@ -9,7 +9,7 @@ import { tasksOf, tellLongest } from "./rig/trace.mts";
 import { until } from "./rig/until.mts";
 import { Window } from "./rig/window.mts";
 
-const probe = await packProbe();
+const probe = packProbe();
 after(() => rmSync(probe.folder, { recursive: true }));
 const scene = stage({ extensions: [probe.path] });
 

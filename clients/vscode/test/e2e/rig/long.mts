@@ -27,6 +27,7 @@ const answer = (number: number) =>
 
 /**
  * Write a session of about `messages` messages for a folder: questions, answers, commands with their output.
+ * `first` is its first question, in place of "Question 1".
  *
  * The last command's output has `outputBytes`. Questions are called `Question 1`, 2, …
  */
@@ -35,6 +36,7 @@ export function writeLongSession(
   cwd: string,
   messages: number,
   outputBytes: number,
+  first = "Question 1",
 ): { id: string; questions: number } {
   const id = randomUUID();
   const lines: object[] = [{ type: "session", version: 3, id, timestamp: AT, cwd }];
@@ -65,7 +67,7 @@ export function writeLongSession(
       name: "bash",
       arguments: { command: `make ${number}` },
     };
-    add({ role: "user", content: `Question ${number}`, timestamp: 1_767_225_600_000 });
+    add({ role: "user", content: number === 1 ? first : `Question ${number}`, timestamp: 1_767_225_600_000 });
     add(assistant([{ type: "thinking", thinking: `Hm, ${number}.` }, call], "toolUse"));
     const result = { role: "toolResult", toolCallId: call.id, toolName: "bash", isError: false };
     add({ ...result, content: [{ type: "text", text }], timestamp: 1_767_225_600_000 });
