@@ -7,9 +7,8 @@ Owns which actions are offered when, and their prompts. Does not own how they ar
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
-from msgspec import UNSET, ValidationError, json, to_builtins
+from msgspec import UNSET, Raw, ValidationError, json, to_builtins
 
 from pi_rpc.agent.tool import Position, Range
 from pi_rpc.harness.inputs import PromptInput
@@ -132,7 +131,7 @@ def _place(uri: str, part: Range | None, documents: Documents) -> Attachment:
     return FileAttachment(uri=uri, range=part or UNSET)
 
 
-def _readable(diagnostics: list[Any]) -> list[EditorDiagnostic]:
+def _readable(diagnostics: list[Raw]) -> list[EditorDiagnostic]:
     """Those that say what is wrong where, as many as there is room for."""
     found: list[EditorDiagnostic] = []
     room = _DIAGNOSED_BYTES
@@ -146,7 +145,8 @@ def _readable(diagnostics: list[Any]) -> list[EditorDiagnostic]:
     return found
 
 
-def _read(diagnostic: Any) -> EditorDiagnostic | None:
+def _read(raw: Raw) -> EditorDiagnostic | None:
+    diagnostic = json.decode(raw)
     if not isinstance(diagnostic, dict):
         return None
     message = diagnostic.get("message")

@@ -104,7 +104,7 @@ class FoldersChanged(Wire, frozen=True, kw_only=True):
 class CodeActionContext(Wire, frozen=True, kw_only=True):
     """What a code action would be for."""
 
-    diagnostics: list[Any] = field(default_factory=list)
+    diagnostics: list[Raw] = field(default_factory=list)
     """Of other servers, and not always as LSP has them."""
     only: list[str] | UnsetType = UNSET
     trigger_kind: int | UnsetType = UNSET
@@ -138,7 +138,7 @@ class PlaceArguments(Wire, frozen=True, kw_only=True):
 
     uri: str | UnsetType = UNSET
     range: Range | UnsetType = UNSET
-    diagnostics: list[Any] = field(default_factory=list)
+    diagnostics: list[Raw] = field(default_factory=list)
     text: str | UnsetType = UNSET
     wait: bool = False
     """Answer when it has ended, not when it has begun."""
@@ -173,7 +173,7 @@ class CodeAction(Wire, frozen=True, kw_only=True):
     title: str
     kind: str
     command: Command
-    diagnostics: list[Any] | UnsetType = UNSET
+    diagnostics: list[Raw] | UnsetType = UNSET
 
 
 class Done(Wire, frozen=True, kw_only=True):
