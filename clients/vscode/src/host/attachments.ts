@@ -1,6 +1,6 @@
 /** What the editor knows, put beside the next message: only what a person asked for, and seen before it is sent. */
 import { readFile } from "node:fs/promises";
-import { extname } from "node:path";
+import { basename, extname } from "node:path";
 
 import vscode = require("vscode");
 
@@ -9,6 +9,7 @@ import type {
   EditorDiagnostic,
   ImageBlock,
   SelectionAttachment,
+  TextAttachment,
 } from "../generated/protocol";
 import type { Attachment } from "../shared/messages";
 import type { Chat } from "./chats";
@@ -22,19 +23,19 @@ const IMAGES: Record<string, string> = {
 };
 const LARGEST_IMAGE = 10 * 1024 * 1024;
 
-/** What is selected in an editor, or the line of the cursor; undefined in what is no file. */
+/** What is selected in an editor, or the line of the cursor; undefined where there is no editor. */
 export function selectionOf(
   editor: vscode.TextEditor | undefined = vscode.window.activeTextEditor,
-): SelectionAttachment | undefined {
-  if (editor?.document.uri.scheme !== "file") return undefined;
+): SelectionAttachment | TextAttachment | undefined {
+  if (!editor) return undefined;
   const { document, selection } = editor;
+  const { uri } = document;
   const range = selection.isEmpty ? document.lineAt(selection.active.line).range : selection;
-  return {
-    type: "selection",
-    uri: document.uri.toString(),
-    range: plain(range),
-    text: document.getText(range),
-  };
+  const text = document.getText(range);
+  // What stands in no file, such as a document that was never saved, has nothing but its text.
+  return uri.scheme === "file"
+    ? { type: "selection", uri: uri.toString(), range: plain(range), text }
+    : { type: "text", name: basename(uri.path), text };
 }
 
 /** Diagnostics of a document, those of a range when one is given. */

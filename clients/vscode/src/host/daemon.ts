@@ -176,8 +176,8 @@ export class Daemon {
       if (this.#running !== running) return;
       this.#running = undefined;
       this.#starting = undefined;
-      this.#log.error(`pi-rpc ended unasked: ${why}`);
-      if (greeted && !this.#ending) this.#fail(new DaemonGone(`pi-rpc ended unasked (${why}).`), true);
+      this.#log.error(`pi-rpc stopped unexpectedly: ${why}`);
+      if (greeted && !this.#ending) this.#fail(new DaemonGone(`pi-rpc stopped unexpectedly (${why}).`), true);
     });
     this.#greets.fire(wire);
     try {

@@ -49,12 +49,16 @@ export async function explain(failure: Failure): Promise<void> {
 /** Ids are those of commands. */
 function actionsOf({ error, crashed }: Failure): { id: string; label: string }[] {
   const log = { id: "showLog", label: "Show log" };
+  const settings = { id: "openSettings", label: "Open settings" };
   if (error instanceof ProgramMissing || error instanceof ProgramTooOld) {
     return [
       { id: "install", label: error instanceof ProgramMissing ? "Install pi-rpc…" : "Update pi-rpc…" },
-      { id: "openSettings", label: "Open settings" },
+      settings,
       { id: "restart", label: "Try again" },
     ];
   }
-  return [{ id: "restart", label: crashed ? "Restart pi" : "Try again" }, log];
+  // What never answered may be another program than the one that was meant.
+  return crashed
+    ? [{ id: "restart", label: "Restart pi" }, log]
+    : [{ id: "restart", label: "Try again" }, log, settings];
 }

@@ -21,7 +21,7 @@ import { type Group, groupOf, Reply } from "./groups";
 import { Interludes } from "./interludes";
 import { Output } from "./output";
 import type { BashRow, NoteRow, Row, ToolRow } from "./rows";
-import { askCall, endCall, liveCall, startCall, storedResult, updateCall } from "./tools";
+import { askCall, endCall, liveCall, startCall, storedResult, updateCall, wasRejected } from "./tools";
 import { Transcript } from "./transcript";
 
 type EventOf<T extends AgentEvent["type"]> = AgentEvent & { type: T };
@@ -207,7 +207,7 @@ export class Conversation {
       case "tool_execution_end": {
         const row = this.transcript.callAtEnd(event.toolCallId, event.toolName);
         endCall(row, event);
-        if (event.isError) this.news.push(`${row.title}: failed`);
+        if (event.isError) this.news.push(`${row.title}: ${wasRejected(row) ? "rejected" : "failed"}`);
         break;
       }
       case "bash_output":

@@ -116,6 +116,14 @@ export function endCall(row: ToolRow, event: ToolExecutionEnd): void {
   row.durationMs = event.durationMs;
 }
 
+/** Whether a person refused the call. */
+export function wasRejected({ asked }: ToolRow): boolean {
+  const answer = asked?.outcome?.answer;
+  return (
+    asked?.request.options.some(({ name, kind }) => name === answer && kind.startsWith("reject")) ?? false
+  );
+}
+
 /** The stored result; of a call that was seen to end it has nothing new. */
 export function storedResult(row: ToolRow, message: ToolResultMessage): void {
   setResult(row, message.content, message.details, message.isError);

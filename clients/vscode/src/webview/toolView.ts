@@ -5,7 +5,7 @@ import { parseDiff } from "../view/diff";
 import { duration, tokens } from "../view/format";
 import { proposal } from "../view/proposal";
 import type { ToolRow } from "../view/rows";
-import { argsText } from "../view/tools";
+import { argsText, wasRejected } from "../view/tools";
 import { copyButton } from "./code";
 import { diffView } from "./diffView";
 import { button, h, iconButton, link, setExpanded, show } from "./dom";
@@ -207,11 +207,4 @@ function metaOf(row: ToolRow, waits: boolean): string {
 function wordOf(row: ToolRow, waits: boolean): string {
   if (waits) return "asks for permission";
   return row.phase === "failed" && wasRejected(row) ? "rejected" : row.phase;
-}
-
-function wasRejected({ asked }: ToolRow): boolean {
-  const answer = asked?.outcome?.answer;
-  return (
-    asked?.request.options.some(({ name, kind }) => name === answer && kind.startsWith("reject")) ?? false
-  );
 }

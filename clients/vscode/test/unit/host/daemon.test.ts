@@ -19,7 +19,7 @@ scene("stopping it ends the process in order", [], async ({ daemon, lines }) => 
   assert.ok(!runs(pid));
   assert.equal(daemon.failure, undefined);
   assert.deepEqual(
-    lines.filter((line) => line.includes("unasked")),
+    lines.filter((line) => line.includes("unexpectedly")),
     [],
   );
 });

@@ -82,6 +82,26 @@ test("a rejected call is a failed one, with what the person said", () => {
   assert.match(rejected ? inWords(rejected) : "", /rm -r docs && make failed: .*Keep the docs\./s);
 });
 
+test("a call that was rejected here is told of as rejected", () => {
+  const { events, permissions } = recorded("permissions");
+  const conversation = beginning(events[0]?.sessionId ?? "");
+  const ask = permissions.find(({ title }) => title.includes("rm -r docs"));
+  const reject = ask?.options.find(({ kind }) => kind === "reject_once");
+  assert.ok(ask && reject);
+  const news: string[] = [];
+  for (const event of events) {
+    conversation.apply(event);
+    news.push(...conversation.takeNews());
+    if (event.event.type !== "tool_execution_start" || event.event.toolCallId !== ask.toolCallId) continue;
+    conversation.permission(ask);
+    conversation.resolved(ask.requestId, "answered", reject.name);
+  }
+  assert.ok(
+    news.some((each) => /rm -r docs.*: rejected$/.test(each)),
+    news.join("\n"),
+  );
+});
+
 test("a run that changed files ends with what it changed", () => {
   assert.equal(words(played("checkpoints")).at(-1), "changes: docs/valve.md, valve.txt");
 });
