@@ -12,7 +12,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from tests.e2e.editor import Step, say
+from tests.server.test_slow_clients import wait_until_it_rests
 from tests.server.wire import Frame, Wire, wire
 
 SECRET = "sk-ant-nobody-may-read-this"
@@ -79,6 +82,8 @@ def run(
     environ = {"TMPDIR": str(ground.temporary), "SOME_TOKEN": SECRET}
     with wire(ground.home, replies, features=features, environ=environ) as client:
         made = client.ask("session/new", {"cwd": str(ground.project), **options})
+        # It gets ready in the background, and looks at the temporary folder.
+        wait_until_it_rests(psutil.Process(client.process.pid))
         before = ground.picture()
         prompt = client.say("prompt", {"sessionId": made["sessionId"], "message": "go"})
         while "method" in (frame := client.read()) or frame.get("id") != prompt:
