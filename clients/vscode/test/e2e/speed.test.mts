@@ -56,7 +56,8 @@ scene(
   async ({ browser, server, folder }) => {
     const [ours, nothing]: [number[], number[]] = [[], []];
     for (let round = 0; round < 3; round++) {
-      const window = await Window.open(browser, server, folder);
+      // So high that the list has all of them in sight.
+      const window = await Window.open(browser, server, folder, { height: 3_000 });
       try {
         await window.run("Developer: Show Running Extensions");
         ours.push(await activation(window, "pi"));
