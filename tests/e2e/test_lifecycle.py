@@ -33,6 +33,16 @@ def text_arrived(event: dict) -> bool:
     return (event.get("assistantMessageEvent") or {}).get("type") == "text_delta"
 
 
+UNHURRIED = (
+    "import sys\n"
+    "from pi_rpc.doors import connection, life\n"
+    "connection._SETTLE_S = life._GRACE_S = 60.0\n"
+    "from pi_rpc.cli import main\n"
+    "main(['--stdio', *sys.argv[1:]])\n"
+)
+"""A daemon that tells how all has ended, however busy this machine is."""
+
+
 def pipe(home: Path, frames: list[dict], *arguments: str, script: list | None = None) -> tuple:
     """Frames in, the input closed, and what came out: answers by id, events, the exit code."""
     variables = {**os.environ, "PI_CODING_AGENT_DIR": str(home)}
@@ -41,7 +51,7 @@ def pipe(home: Path, frames: list[dict], *arguments: str, script: list | None = 
         path.write_text(json.dumps({"replies": [{"steps": steps} for steps in script]}))
         variables["PI_RPC_SCRIPT"] = str(path)
     done = subprocess.run(
-        [*DAEMON, *arguments],
+        [sys.executable, "-c", UNHURRIED, *arguments],
         input="".join(json.dumps(frame) + "\n" for frame in frames).encode(),
         env=variables,
         cwd=home,
