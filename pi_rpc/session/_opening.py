@@ -4,6 +4,7 @@ Owns waiting for a file thread, the time limit of a disk, and bringing an old fi
 version. Does not own the bytes (``_file``, ``_loading``) nor what is read them (``_tree``).
 """
 
+import errno
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
@@ -43,7 +44,8 @@ async def on_disk(call: Callable[..., _Result], *args: object) -> _Result:
         with anyio.CancelScope(shield=True, deadline=deadline):
             return await run_blocking(lambda: call(*args), abandon_on_cancel=True)
     except OSError as error:
-        raise SessionStorageError(f"the session file cannot be used: {error}") from error
+        way_on = "; put it back, or begin a new session" if error.errno == errno.ENOENT else ""
+        raise SessionStorageError(f"the session file cannot be used: {error}{way_on}") from error
     raise SlowDiskError(f"the disk did not answer within {_DISK_DEADLINE_S:.0f} seconds")
 
 

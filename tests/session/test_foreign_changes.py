@@ -220,7 +220,7 @@ async def test_a_new_file_written_anew_in_place_is_read_anew(tmp_path: Path) -> 
 async def test_a_file_that_is_gone_is_a_storage_failure(tmp_path: Path) -> None:
     session = await opened(tmp_path)
     session.path.unlink()
-    with pytest.raises(SessionStorageError):
+    with pytest.raises(SessionStorageError, match="put it back, or begin a new session"):
         await session.append(user_entry(session))
     with pytest.raises(SessionStorageError):
         await session.refresh()
