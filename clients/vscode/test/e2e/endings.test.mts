@@ -37,6 +37,7 @@ scene(
     await chat.send("First question");
     await chat.text("I am the first answer.").waitFor();
     const before = await onlyDaemon(() => server.daemons());
+    await window.stored(`"pi.session":"${server.sessionId(folder)}"`);
     await window.reload();
     chat = await window.openChat();
     await chat.text("First question").waitFor();
@@ -182,10 +183,11 @@ scene(
       [{ text: "It is made." }],
     ],
   },
-  async ({ window, folder }) => {
+  async ({ window, server, folder }) => {
     let chat = await window.openChat();
     await chat.send("Make it");
     await chat.permission("touch made.txt").waitFor();
+    await window.stored(`"pi.session":"${server.sessionId(folder)}"`);
     await window.reload();
     chat = await window.openChat();
     await chat.text("I make it.").waitFor();

@@ -176,6 +176,12 @@ export class Server {
 
   /** The entries of a folder's newest session, as they are on the disk; none before its first. */
   entries(folder: string): Entry[] {
+    return this.#newest(folder)
+      .slice(1)
+      .map((line) => JSON.parse(line) as Entry);
+  }
+
+  #newest(folder: string): string[] {
     const sessions = join(this.agentDir, "sessions");
     if (!existsSync(sessions)) return [];
     const files = readdirSync(sessions, { recursive: true, encoding: "utf8" })
@@ -184,7 +190,13 @@ export class Server {
       // What stands behind the last line end is just being written.
       .map((name) => readFileSync(join(sessions, name), "utf8").split("\n").slice(0, -1))
       .filter(([header]) => JSON.parse(header ?? "{}").cwd === folder);
-    return (files.at(-1) ?? []).slice(1).map((line) => JSON.parse(line) as Entry);
+    return files.at(-1) ?? [];
+  }
+
+  /** The id of a folder's newest session. */
+  sessionId(folder: string): string {
+    const [header] = this.#newest(folder);
+    return JSON.parse(header ?? "{}").id;
   }
 
   /** The daemons of its windows. */

@@ -63,6 +63,14 @@ export class Window {
     await this.page.locator(".activitybar [aria-label^='pi']").first().waitFor();
   }
 
+  /**
+   * Wait until the browser has stored a text among the window's states. It does so a moment after the extension has
+   * asked for it, and what is loaded anew before that knows nothing of it.
+   */
+  async stored(text: string): Promise<void> {
+    await until(`${text} is stored`, () => this.page.evaluate(isStored, text));
+  }
+
   /** Load it anew, as the command "Reload Window" does. */
   async reload(): Promise<void> {
     await this.page.reload({ waitUntil: "domcontentloaded" });
@@ -210,4 +218,26 @@ export class Window {
     mkdirSync(folder, { recursive: true });
     await this.page.screenshot({ path: join(folder, `${name}.png`) });
   }
+}
+
+/** Whether a text is in what the workbench keeps in the browser. Runs in the page. */
+async function isStored(text: string): Promise<boolean> {
+  const done = <T,>(request: IDBRequest<T>): Promise<T> =>
+    new Promise((resolve, reject) => {
+      request.onsuccess = () => resolve(request.result);
+      request.onerror = () => reject(request.error);
+    });
+  for (const { name } of await indexedDB.databases()) {
+    if (!name?.startsWith("vscode-web-state-db-")) continue;
+    const database = await done(indexedDB.open(name));
+    try {
+      for (const table of database.objectStoreNames) {
+        const values = await done(database.transaction(table).objectStore(table).getAll());
+        if (values.some((value) => typeof value === "string" && value.includes(text))) return true;
+      }
+    } finally {
+      database.close();
+    }
+  }
+  return false;
 }
