@@ -105,8 +105,9 @@ local function finish(view, block, output, language)
     show(view, block, output, language)
   end
   block.pieces = nil
-  if block.body_rows > 0 then
-    view.document:fold(block, block.body_rows > view.options.open_lines)
+  local lines = view.document:body_height(block)
+  if lines > 0 then
+    view.document:fold(block, lines > view.options.open_lines)
   end
   view.document:touch(block)
 end

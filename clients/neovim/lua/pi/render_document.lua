@@ -105,6 +105,14 @@ local function settle(self)
   self.rows = self.rows + #lines - 1
 end
 
+---How many lines a block's body has, those included that were added just now.
+---@param block pi.Block
+---@return integer
+function Document:body_height(block)
+  settle(self)
+  return block.body_rows
+end
+
 ---@param block pi.Block
 local function content(block, lines)
   local all = {}

@@ -138,6 +138,14 @@ test("an output is in sight while the tool runs and folded when it is done", fun
   t.eq({ vim.fn.foldclosed(3), vim.fn.foldclosedend(3) }, { 3, 25 })
 end)
 
+test("an output that came with its end is folded for all of its lines", function(t)
+  local self = chat(t)
+  begin(self)
+  apply(self, start("1", "$ a"), output("1", "x\n"))
+  apply(self, output("1", ("x\n"):rep(18)), result("1", ("x\n"):rep(20)))
+  t.eq({ vim.fn.foldclosed(3), vim.fn.foldclosedend(3) }, { 3, 25 })
+end)
+
 test("what the cursor is in is not closed over it", function(t)
   local self = chat(t)
   begin(self)
